@@ -1,0 +1,63 @@
+"""Exceptions and warnings.
+
+Every exception is also the built-in that a caller would think of catching::
+
+    PrivacyFunnelError
+    ├── InvalidInputError (ValueError)        an argument or a file's content cannot be used
+    │   ├── InvalidJointError                 an array or table is no joint distribution
+    │   ├── UnknownLetterError                a value that the mechanism has no row for
+    │   └── InfeasibleError                   no mechanism satisfies the constraint
+    ├── DataFileError (OSError)               a file cannot be read or written
+    ├── FileFormatError (ValueError)          a saved file is damaged, foreign or newer than this library
+    ├── MissingDependencyError (ImportError)  an optional package is not installed
+    └── NotConvergedError (RuntimeError)      raised by Solution.raise_for_status()
+
+    PrivacyFunnelWarning (UserWarning)
+    └── ConvergenceWarning                    a solver stopped before its stop rule was met
+
+A message says what is wrong, where, and what to do instead.
+"""
+
+
+class PrivacyFunnelError(Exception):
+    """Base of every exception raised on purpose by this library."""
+
+
+class InvalidInputError(PrivacyFunnelError, ValueError):
+    """An argument or a file's content cannot be used."""
+
+
+class InvalidJointError(InvalidInputError):
+    """An array or table is no joint distribution."""
+
+
+class UnknownLetterError(InvalidInputError):
+    """A value that the mechanism has no row for."""
+
+
+class InfeasibleError(InvalidInputError):
+    """No mechanism satisfies the constraint."""
+
+
+class DataFileError(PrivacyFunnelError, OSError):
+    """A file cannot be read or written."""
+
+
+class FileFormatError(PrivacyFunnelError, ValueError):
+    """A saved file is damaged, foreign or newer than this library."""
+
+
+class MissingDependencyError(PrivacyFunnelError, ImportError):
+    """An optional package is not installed."""
+
+
+class NotConvergedError(PrivacyFunnelError, RuntimeError):
+    """A solver stopped before its stop rule was met."""
+
+
+class PrivacyFunnelWarning(UserWarning):
+    """Base of every warning issued on purpose by this library."""
+
+
+class ConvergenceWarning(PrivacyFunnelWarning):
+    """A solver stopped before its stop rule was met; the result says how far it got."""

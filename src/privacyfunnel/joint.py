@@ -1,0 +1,294 @@
+"""Joint: the distribution P(X,Y) of public data X and a private attribute Y."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InvalidInputError, InvalidJointError
+from .information import entropy, mutual_information
+from .labels import canonical_label
+
+FloatArray = NDArray[np.float64]
+
+SUM_TOLERANCE = 1e-9
+_LARGEST_COUNT = 2.0**53
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Joint:
+    """A joint distribution P(X,Y), X public on axis 0 and Y private on axis 1.
+
+    Parameters
+    ----------
+    p_xy : (n_x, n_y) array
+        Probabilities. They must sum to 1 (tolerance 1e-9) and are never renormalised; use
+        `from_counts` for counts.
+    x_labels, y_labels : sequences of distinct labels, optional
+        The letters; 0, 1, … by default. For several columns a letter is a tuple.
+    x_names, y_names : sequences of column names
+        What the letters are letters of.
+    n_samples : int, optional
+        How many records the probabilities were estimated from; None for a known joint.
+    """
+
+    p_xy: FloatArray
+    x_labels: tuple[Hashable, ...]
+    y_labels: tuple[Hashable, ...]
+    x_names: tuple[str, ...]
+    y_names: tuple[str, ...]
+    n_samples: int | None
+
+    def __init__(
+        self,
+        p_xy: ArrayLike,
+        *,
+        x_labels: Sequence[Hashable] | None = None,
+        y_labels: Sequence[Hashable] | None = None,
+        x_names: str | Sequence[str] = ("x",),
+        y_names: str | Sequence[str] = ("y",),
+        n_samples: int | None = None,
+    ) -> None:
+        p = _as_table(p_xy, "p_xy")
+        total = _total(p)
+        if abs(total - 1.0) > SUM_TOLERANCE:
+            raise InvalidJointError(
+                f"Joint: p_xy must sum to 1 (tolerance {SUM_TOLERANCE:g}); it sums to {total:.6g}. "
+                "Use Joint.from_counts for counts."
+            )
+        p.setflags(write=False)
+        setting = object.__setattr__
+        setting(self, "p_xy", p)
+        for side, n, labels, names in (
+            ("x", p.shape[0], x_labels, x_names),
+            ("y", p.shape[1], y_labels, y_names),
+        ):
+            columns = (names,) if isinstance(names, str) else tuple(names)
+            setting(self, f"{side}_labels", _as_labels(labels, n, f"{side}_labels", columns))
+            setting(self, f"{side}_names", columns)
+        setting(self, "n_samples", None if n_samples is None else int(n_samples))
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, **labels: Any) -> Joint:
+        """The empirical joint of a table of counts; keeps their total as `n_samples`."""
+        table = _as_table(counts, "counts")
+        total = _total(table)
+        if total <= 0:
+            raise InvalidJointError("Joint.from_counts: every count is 0; pass at least one record.")
+        if total > _LARGEST_COUNT:
+            raise InvalidJointError(
+                f"Joint.from_counts: the counts sum to {total:.3g}, beyond the whole numbers a float64 can "
+                "hold; divide by their sum and use Joint(p_xy)."
+            )
+        if not np.array_equal(table, np.rint(table)):
+            raise InvalidJointError(
+                "Joint.from_counts: counts must be whole numbers. Use Joint(p_xy) for probabilities."
+            )
+        return cls(table / total, n_samples=round(total), **labels)
+
+    @classmethod
+    def from_channel(cls, p_y_given_x: ArrayLike, p_x: ArrayLike, **labels: Any) -> Joint:
+        """The joint of a channel (n_x, n_y) whose rows are P(Y|x), and the distribution of its input."""
+        channel = _as_table(p_y_given_x, "p_y_given_x")
+        try:
+            weights = np.asarray(p_x, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidJointError("Joint.from_channel: p_x must be numbers that sum to 1.") from None
+        if weights.shape != (channel.shape[0],):
+            raise InvalidJointError(
+                f"Joint.from_channel: p_x must have one entry a row of p_y_given_x ({channel.shape[0]}); "
+                f"its shape is {weights.shape}."
+            )
+        rows = channel.sum(axis=1)
+        worst = int(np.argmax(np.abs(rows - 1)))
+        if abs(rows[worst] - 1) > SUM_TOLERANCE:
+            raise InvalidJointError(
+                f"Joint.from_channel: row {worst} of p_y_given_x sums to {rows[worst]:.6g}, not to 1. "
+                "Pass P(Y|x) as rows (axis 0 is the condition)."
+            )
+        return cls(channel * weights[:, None], **labels)
+
+    @classmethod
+    def from_samples(
+        cls,
+        x: Iterable[Hashable],
+        y: Iterable[Hashable],
+        *,
+        x_names: str | Sequence[str] = ("x",),
+        y_names: str | Sequence[str] = ("y",),
+        missing: str = "error",
+        max_letters: int = 10_000,
+    ) -> Joint:
+        """The empirical joint of the records (x[i], y[i]); keeps their number as `n_samples`.
+
+        Parameters
+        ----------
+        x, y : sequences, arrays or columns of hashable labels, one a record
+            NumPy scalars become Python's; a letter of several columns is a tuple. Letters are sorted.
+        x_names, y_names : names of the columns
+        missing : {"error", "letter"}
+            Whether None and NaN are an error or a letter of their own, None.
+        max_letters : int
+            The most letters either side may have.
+        """
+        from .tabulate import PairCounter
+
+        counter = PairCounter(x_names, y_names, missing=missing, max_letters=max_letters)
+        counter.update(x, y)
+        return counter.to_joint()
+
+    @classmethod
+    def from_frame(
+        cls,
+        df: Any,
+        *,
+        public: str | Sequence[str],
+        private: str | Sequence[str],
+        missing: str = "error",
+        max_letters: int = 10_000,
+    ) -> Joint:
+        """The empirical joint of the columns of a data frame; keeps the number of rows as `n_samples`.
+
+        Parameters
+        ----------
+        df : pandas, polars, pyarrow or DuckDB table, or any other that narwhals reads
+            Of a lazy one (polars LazyFrame, DuckDB relation) only the grouped counts reach memory.
+        public, private : column name or names
+            Several columns form a product alphabet: a letter is the tuple of their values, and only
+            observed combinations are letters.
+        missing : {"error", "letter"}
+            Whether null and NaN are an error or a letter of their own, None. Rows are never dropped.
+        max_letters : int
+            The most letters either side may have.
+        """
+        from .tabulate import PairCounter
+
+        counter = PairCounter(public, private, missing=missing, max_letters=max_letters)
+        counter.update_frame(df)
+        return counter.to_joint()
+
+    @property
+    def n_x(self) -> int:
+        return int(self.p_xy.shape[0])
+
+    @property
+    def n_y(self) -> int:
+        return int(self.p_xy.shape[1])
+
+    @cached_property
+    def p_x(self) -> FloatArray:
+        return _read_only(self.p_xy.sum(axis=1))
+
+    @cached_property
+    def p_y(self) -> FloatArray:
+        return _read_only(self.p_xy.sum(axis=0))
+
+    @cached_property
+    def entropy_x(self) -> float:
+        """H(X) in bits: the most utility any release can have."""
+        return entropy(self.p_x)
+
+    @cached_property
+    def entropy_y(self) -> float:
+        """H(Y) in bits."""
+        return entropy(self.p_y)
+
+    @cached_property
+    def mutual_information(self) -> float:
+        """I(X;Y) in bits: the leakage of releasing X itself."""
+        return mutual_information(self.p_xy)
+
+    def sample(
+        self, n: int, rng: int | np.random.Generator | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Draw n independent records: two arrays of labels, x and y.
+
+        Parameters
+        ----------
+        n : int
+            How many records.
+        rng : None, int or Generator
+            None takes fresh entropy from the operating system.
+        """
+        if n < 0:
+            raise InvalidInputError(f"Joint.sample: n must not be negative; it is {n}.")
+        cells = np.random.default_rng(rng).choice(self.p_xy.size, size=n, p=self.p_xy.ravel())
+        rows, columns = np.divmod(cells, self.n_y)
+        return _label_array(self.x_labels)[rows], _label_array(self.y_labels)[columns]
+
+    def __repr__(self) -> str:
+        source = "known" if self.n_samples is None else f"estimated from {self.n_samples:,} records"
+        return (
+            f"Joint({self.n_x} × {self.n_y}, {source}: "
+            f"H(X) = {self.entropy_x:.4f}, H(Y) = {self.entropy_y:.4f}, "
+            f"I(X;Y) = {self.mutual_information:.4f} bit)"
+        )
+
+
+def _as_table(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        table = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise InvalidJointError(
+            f"Joint: {name} must be a table of numbers, one row a public letter and one column a private one."
+        ) from None
+    if table.ndim != 2 or table.size == 0:
+        raise InvalidJointError(
+            f"Joint: {name} must be a non-empty table (n_x, n_y), one row a public letter and one column a "
+            f"private one; its shape is {table.shape}."
+        )
+    bad = np.argwhere(~np.isfinite(table) | (table < 0))
+    if bad.size:
+        row, column = bad[0]
+        raise InvalidJointError(
+            f"Joint: {name} must be finite and not negative; entry [{row}, {column}] is "
+            f"{table[row, column]}: correct it, or pass 0 for a pair that cannot occur."
+        )
+    return table
+
+
+def _total(table: FloatArray) -> float:
+    with np.errstate(over="ignore"):  # an infinite sum is reported like any other that is not 1
+        return float(table.sum())
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    array.setflags(write=False)
+    return array
+
+
+def _as_labels(
+    labels: Sequence[Hashable] | None, n: int, name: str, columns: tuple[str, ...]
+) -> tuple[Hashable, ...]:
+    if not columns:
+        raise InvalidJointError(f"Joint: {name[0]}_names is empty; name at least one column.")
+    if labels is None:
+        return tuple(range(n))
+    result = tuple(canonical_label(label) for label in labels)
+    if len(result) != n:
+        raise InvalidJointError(f"Joint: {name} must have {n} entries, one a letter; it has {len(result)}.")
+    if len(set(result)) != n:
+        raise InvalidJointError(f"Joint: {name} must be distinct; merge the rows that share a label first.")
+    if len(columns) > 1:
+        for label in result:
+            if not isinstance(label, tuple) or len(label) != len(columns):
+                raise InvalidJointError(
+                    f"Joint: {name} must be tuples with a value for each of {columns}; one is {label!r}."
+                )
+    return result
+
+
+def _label_array(labels: tuple[Hashable, ...]) -> NDArray[Any]:
+    """The labels as an array: numbers and text as such, anything else as objects."""
+    kinds = {type(label) for label in labels}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)
+    for i, label in enumerate(labels):
+        array[i] = label  # one by one: NumPy would unpack tuples into a table
+    return array

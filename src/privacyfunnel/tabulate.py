@@ -1,0 +1,277 @@
+"""Counting pairs of letters: from records and data frames to the counts a Joint is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from .errors import InvalidInputError, InvalidJointError
+from .joint import Joint
+from .labels import canonical_label
+
+MAX_LETTERS = 10_000
+
+# More groups than this are fetched from a lazy frame only after their letters were counted there.
+_UNCHECKED_GROUPS = 2_000_000
+
+
+class PairCounter:
+    """Counts of (x, y) pairs over any number of batches, so that a table need not fit in memory.
+
+    Letters are the values themselves for one column and tuples of values for several; only observed
+    combinations become letters. Values that compare equal (1, 1.0 and True) are one letter.
+
+    Parameters
+    ----------
+    public, private : column name or sequence of column names
+    missing : {"error", "letter"}
+        What a missing value (null, None, NaN, NaT) is: an error, or a letter of its own, None.
+        Records are never dropped.
+    max_letters : int
+        The most letters either side may have.
+
+    Examples
+    --------
+    >>> counter = PairCounter("city", "income")
+    >>> counter.update(["Oslo", "Rome", "Rome"], ["high", "low", "high"])
+    >>> counter.update(["Oslo"], ["low"])
+    >>> counter.to_joint().x_labels
+    ('Oslo', 'Rome')
+    """
+
+    def __init__(
+        self,
+        public: str | Sequence[str] = "x",
+        private: str | Sequence[str] = "y",
+        *,
+        missing: str = "error",
+        max_letters: int = MAX_LETTERS,
+    ) -> None:
+        self.public, self.private = _column_names(public, "public"), _column_names(private, "private")
+        for name in self.public:
+            if name in self.private:
+                raise InvalidInputError(
+                    f"Joint: column {name!r} is both public and private; list it on one side only."
+                )
+        if missing not in ("error", "letter"):
+            raise InvalidInputError(f'Joint: missing must be "error" or "letter"; it is {missing!r}.')
+        if not isinstance(max_letters, int) or max_letters < 1:
+            raise InvalidInputError(
+                f"Joint: max_letters must be a whole number of at least 1; it is {max_letters!r}."
+            )
+        self.missing, self.max_letters = missing, max_letters
+        self._counts: Counter[tuple[Hashable, Hashable]] = Counter()
+        self._letters: tuple[set[Hashable], set[Hashable]] = (set(), set())
+        self._missing: Counter[str] = Counter()
+
+    @property
+    def n_samples(self) -> int:
+        """How many records were counted so far."""
+        return self._counts.total()
+
+    def update(self, x: Iterable[Hashable], y: Iterable[Hashable]) -> None:
+        """Count the records (x[i], y[i]): lists, arrays or columns of labels."""
+        x_values, y_values = _as_list(x, "x"), _as_list(y, "y")
+        if len(x_values) != len(y_values):
+            raise InvalidInputError(
+                f"Joint: x and y must have one label a record; x has {len(x_values)} and y {len(y_values)}."
+            )
+        try:
+            pairs = Counter(zip(x_values, y_values, strict=True))
+        except TypeError:
+            raise InvalidInputError(
+                "Joint: a label must be hashable; turn lists into tuples and arrays into text first."
+            ) from None
+        self._add((x, y, n) for (x, y), n in pairs.items())
+
+    def update_frame(self, frame: Any) -> None:
+        """Count the records of a data frame; of a lazy one only the grouped counts reach memory.
+
+        Parameters
+        ----------
+        frame : pandas, polars, pyarrow, DuckDB or any other frame that narwhals reads
+        """
+        columns = [*self.public, *self.private]
+        grouped = _grouped(frame, columns)
+        groups = self._collect(grouped)
+        values = [groups[name].to_list() for name in columns]
+        x_values, y_values = values[: len(self.public)], values[len(self.public) :]
+        counts = next(groups[name].to_list() for name in groups.columns if name not in columns)
+        self._add(zip(_zip_letters(x_values), _zip_letters(y_values), counts, strict=True))
+
+    def to_joint(self) -> Joint:
+        """The joint of everything counted so far, letters in sorted order."""
+        if not self._counts:
+            raise InvalidJointError("Joint: there are no records; pass a table with at least one row.")
+        x_labels, y_labels = (_in_order(letters) for letters in self._letters)
+        x_index = {letter: i for i, letter in enumerate(x_labels)}
+        y_index = {letter: j for j, letter in enumerate(y_labels)}
+        table = np.zeros((len(x_labels), len(y_labels)))
+        for (x, y), n in self._counts.items():
+            table[x_index[x], y_index[y]] = n
+        return Joint.from_counts(
+            table, x_labels=x_labels, y_labels=y_labels, x_names=self.public, y_names=self.private
+        )
+
+    def _add(self, pairs: Iterable[tuple[Hashable, Hashable, int]]) -> None:
+        for raw_x, raw_y, n in pairs:
+            x, y = canonical_label(raw_x), canonical_label(raw_y)
+            self._counts[x, y] += int(n)
+            for letter, seen, names in zip((x, y), self._letters, (self.public, self.private), strict=True):
+                seen.add(letter)
+                if len(seen) > self.max_letters:
+                    self._raise_too_many(names)
+                for name in _missing_columns(letter, names):
+                    self._missing[name] += int(n)
+        if self._missing and self.missing == "error":
+            listed = ", ".join(f"{name!r} ({n:,})" for name, n in sorted(self._missing.items()))
+            raise InvalidInputError(
+                f"Joint: missing values in column {listed} among the {self.n_samples:,} records read; "
+                'pass missing="letter" to give them a letter of their own, or fill or drop them first.'
+            )
+
+    def _raise_too_many(self, names: Sequence[str]) -> None:
+        listed = " × ".join(repr(name) for name in names)
+        raise InvalidInputError(
+            f"Joint: {listed} has more than {self.max_letters:,} distinct letters; group or round its values "
+            "first, or raise max_letters."
+        )
+
+    def _collect(self, grouped: Any) -> Any:
+        """The groups in memory, refused before they are fetched when they are far too many."""
+        if not hasattr(grouped, "collect"):
+            return grouped
+        groups = _run(grouped.head(_UNCHECKED_GROUPS + 1))
+        if len(groups) <= _UNCHECKED_GROUPS:
+            return groups
+        import narwhals as nw
+
+        for names in (self.public, self.private):
+            letters = _run(grouped.select(*names).unique().select(n=nw.len()))
+            if letters["n"].to_list()[0] > self.max_letters:
+                self._raise_too_many(names)
+        return _run(grouped)
+
+
+def _grouped(frame: Any, columns: list[str]) -> Any:
+    """The frame grouped by the columns, with the size of each group in one more column; lazy stays lazy."""
+    import narwhals as nw
+
+    try:
+        data = nw.from_native(frame)
+        schema = data.collect_schema()
+    except nw.exceptions.DuplicateError:
+        raise InvalidInputError(
+            "Joint.from_frame: two columns have the same name; rename one of them."
+        ) from None
+    except TypeError:
+        raise InvalidInputError(
+            f"Joint.from_frame: a {type(frame).__name__} is no data frame; pass a pandas, polars, pyarrow or "
+            "DuckDB table, or use Joint.from_samples."
+        ) from None
+    for name in columns:
+        if name not in schema:
+            raise InvalidInputError(f"Joint: there is no column {name!r}; {_suggest(name, list(schema))}.")
+        if schema[name].is_nested():
+            raise InvalidInputError(
+                f"Joint: column {name!r} holds {schema[name]}, not single values; pick a field or an element."
+            )
+    size = "n"
+    while size in columns:
+        size += "_"
+    data = data.select(*columns)
+    if data.implementation.is_pyarrow():
+        # pyarrow groups a dictionary column only if all of its chunks share one dictionary.
+        data = nw.from_native(data.to_native().unify_dictionaries())
+    try:
+        return data.group_by(*columns).agg(nw.len().alias(size))
+    except TypeError:
+        listed = ", ".join(repr(name) for name in columns)
+        raise InvalidInputError(
+            f"Joint: a value in column {listed} is not hashable; turn lists into text first."
+        ) from None
+
+
+def _run(lazy: Any) -> Any:
+    """Execute a lazy frame without holding its records."""
+    if lazy.implementation.is_polars():
+        try:
+            # The in-memory engine would load the columns before grouping them.
+            return lazy.collect(engine="streaming")
+        except (TypeError, ValueError):  # older versions of polars have no such option
+            return lazy.collect()
+    return lazy.collect()
+
+
+def _suggest(name: object, columns: list[str]) -> str:
+    by_lower = {str(column).lower(): column for column in columns}
+    close = get_close_matches(str(name).lower(), by_lower, n=3, cutoff=0.5)
+    if close:
+        return "the closest are " + ", ".join(repr(by_lower[key]) for key in close)
+    shown = ", ".join(repr(column) for column in columns[:8]) or "none"
+    return f"the columns are {shown}" + (", …" if len(columns) > 8 else "")
+
+
+def _column_names(names: str | Sequence[str], side: str) -> tuple[str, ...]:
+    """The names as a tuple; a bare string is one name, not a sequence of characters."""
+    columns = tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else (names,)
+    if not all(isinstance(name, str) for name in columns):
+        raise InvalidInputError(
+            f"Joint: the {side} columns must be given by name, as text, not as {columns}; rename the columns "
+            "of the frame if theirs are numbers."
+        )
+    if not columns:
+        raise InvalidInputError(f"Joint: no {side} column is given; name at least one.")
+    if len(set(columns)) != len(columns):
+        raise InvalidInputError(f"Joint: a {side} column is listed twice in {columns}; list it once.")
+    return columns
+
+
+def _as_list(values: Any, name: str) -> list[Any]:
+    """The labels of a one-dimensional list, array or column."""
+    if isinstance(values, str | bytes) or len(getattr(values, "shape", (0,))) != 1:
+        raise InvalidInputError(
+            f"Joint: {name} must be a sequence with one label a record; for several columns pass tuples, or "
+            "use Joint.from_frame."
+        )
+    if isinstance(values, np.ndarray):
+        # Nanoseconds have no Python type: NumPy would hand out bare integers.
+        return list((values.astype("datetime64[us]") if values.dtype.kind == "M" else values).tolist())
+    for convert in ("to_list", "to_pylist"):
+        if hasattr(values, convert):
+            return list(getattr(values, convert)())
+    try:
+        return list(values)
+    except TypeError:
+        raise InvalidInputError(
+            f"Joint: {name} must be a sequence of labels, not {type(values).__name__}."
+        ) from None
+
+
+def _zip_letters(columns: list[list[Any]]) -> Iterable[Any]:
+    return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+
+
+def _missing_columns(letter: Hashable, names: Sequence[str]) -> list[str]:
+    if isinstance(letter, tuple):
+        columns = names if len(names) == len(letter) > 1 else (names[0],) * len(letter)
+        return sorted({name for name, value in zip(columns, letter, strict=True) if value is None})
+    return [names[0]] if letter is None else []
+
+
+def _in_order(letters: set[Hashable]) -> list[Hashable]:
+    """Letters sorted, missing ones last; by type and text where they do not compare."""
+    try:
+        return sorted(letters, key=_order_key)
+    except TypeError:
+        return sorted(letters, key=lambda letter: (letter is None, type(letter).__name__, str(letter)))
+
+
+def _order_key(letter: Any) -> Any:
+    if isinstance(letter, tuple):
+        return (False, tuple(_order_key(element) for element in letter))
+    return (letter is None, letter)
