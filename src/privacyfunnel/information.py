@@ -212,7 +212,10 @@ def repeated_leakage(
     return Measured(mutual_information(p_cy.T @ _counts_channel(channel, int(k))), "exact", note)
 
 
-_BOUND_NOTE = "the smallest of I(X;Y), k·δ·I(Z;X) and δ·H(X), letters with equal rows taken as one"
+_BOUND_NOTE = (
+    "the smallest of I(X;Y), δ·k·I(Z;X) and δ·H(X), with δ the Dobrushin coefficient of P(Y|X) and letters "
+    "with equal rows taken as one"
+)
 
 
 def _counts_channel(channel: FloatArray, k: int) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -107,15 +108,15 @@ class Letters:
 
     def find_array(self, values: NDArray[Any]) -> IntArray:
         """The rows of an array of letters, in its shape; tuples lie along the last axis."""
-        if self.are_tuples and values.dtype != object:
-            values = values.astype(object)
         if self.are_tuples and values.ndim > 1:
             flat = values.reshape(-1, values.shape[-1])
             return self.find_all([tuple(row) for row in flat.tolist()]).reshape(values.shape[:-1])
-        if values.dtype.kind in "iufbU" and values.dtype != np.float16:
+        if values.dtype.kind in "iufbU" and not self.are_tuples:
             import pyarrow as pa
 
-            return self.find_columns([pa.array(values.ravel())]).reshape(values.shape)
+            # Byte-swapped and very wide or narrow numbers, and broken Unicode, take the slow way below.
+            with suppress(pa.ArrowException, UnicodeError):
+                return self.find_columns([pa.array(values.ravel())]).reshape(values.shape)
         if values.dtype.kind in "Mm":  # finer units would come out as whole numbers
             values = values.astype(f"{values.dtype.kind}8[us]")
         return self.find_all(values.ravel().tolist()).reshape(values.shape)

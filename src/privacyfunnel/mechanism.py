@@ -1,0 +1,369 @@
+"""Mechanism and TableMechanism: what releases Z from X alone."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from os import PathLike
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .channels import (
+    SUM_TOLERANCE,
+    as_channel,
+    conditional,
+    merge_symbols,
+    posterior,
+    repeated,
+    with_rows_to_one,
+)
+from .errors import FileFormatError, InvalidInputError
+from .joint import Joint
+from .labels import Letters, as_labels
+from .sampling import cumulative, draw, uniform
+
+FloatArray = NDArray[np.float64]
+Rng = int | np.random.Generator | None
+
+# The most entries a table of repeated releases may have: 80 MB.
+MAX_ENTRIES = 10_000_000
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Anything that releases Z from X alone."""
+
+    def release(self, x: Any, rng: Rng = None) -> Any:
+        """Draw Z for each entry of x; None draws from the operating system's entropy."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableMechanism:
+    """A mechanism for a finite alphabet: the table P(Z|x).
+
+    Parameters
+    ----------
+    p_z_given_x : (n_x, n_z) array
+        Rows are distributions. They must sum to 1 (tolerance 1e-9) and are never renormalised.
+    x_labels, z_labels : sequences of distinct labels, optional
+        The letters that go in and the symbols that come out; 0, 1, … by default. For several columns a
+        letter is a tuple. None is the letter of missing values; NaN as a label means the same.
+    x_names : sequence of column names
+        What the letters are letters of.
+    """
+
+    p_z_given_x: FloatArray
+    x_labels: tuple[Hashable, ...]
+    z_labels: tuple[Hashable, ...]
+    x_names: tuple[str, ...]
+
+    def __init__(
+        self,
+        p_z_given_x: ArrayLike,
+        *,
+        x_labels: Sequence[Hashable] | None = None,
+        z_labels: Sequence[Hashable] | None = None,
+        x_names: Sequence[str] = ("x",),
+    ) -> None:
+        table = as_channel(p_z_given_x, "TableMechanism: p_z_given_x")
+        table.setflags(write=False)
+        setting = object.__setattr__
+        setting(self, "p_z_given_x", table)
+        setting(self, "x_labels", as_labels(x_labels, table.shape[0], "TableMechanism: x_labels"))
+        setting(self, "z_labels", as_labels(z_labels, table.shape[1], "TableMechanism: z_labels"))
+        setting(self, "x_names", (x_names,) if isinstance(x_names, str) else tuple(x_names))
+
+    @classmethod
+    def identity(cls, joint: Joint) -> TableMechanism:
+        """Z = X: all the utility and all the leakage."""
+        return cls(np.eye(joint.n_x), x_labels=joint.x_labels, z_labels=joint.x_labels, x_names=joint.x_names)
+
+    @classmethod
+    def constant(cls, joint: Joint) -> TableMechanism:
+        """One symbol for every letter: no utility and no leakage."""
+        return cls(np.ones((joint.n_x, 1)), x_labels=joint.x_labels, x_names=joint.x_names)
+
+    @property
+    def n_x(self) -> int:
+        return int(self.p_z_given_x.shape[0])
+
+    @property
+    def n_z(self) -> int:
+        return int(self.p_z_given_x.shape[1])
+
+    def release(self, x: Any, rng: Rng = None) -> Any:
+        """Draw a symbol for each letter of x, independently.
+
+        Parameters
+        ----------
+        x : a letter, a list, an array, or a column of a data frame
+            What comes out is of the same kind. A tuple is one letter where letters are tuples; in an array
+            such letters lie along the last axis. Missing values are the letter None.
+        rng : None, int or Generator
+            None takes each random number from the operating system's entropy. An int starts the same
+            sequence anew at every call, so pass one Generator to release piece by piece.
+
+        Raises
+        ------
+        UnknownLetterError
+            A value is not one of `x_labels`; the message names it, its row and the remedy.
+
+        Notes
+        -----
+        Probabilities are realised to a resolution of 2⁻⁵³; a symbol of probability 0 is never drawn.
+        Each call draws anew, and several releases of the same x tell more than one: see
+        `repeated_leakage`. Release once, store the result, and hand out the stored one.
+        """
+        if isinstance(x, np.ndarray) and x.ndim:
+            symbols = self._draw(self._letters.find_array(x), rng)
+            return self._symbols[symbols]
+        if isinstance(x, (list, range)) or (isinstance(x, tuple) and not self._letters.are_tuples):
+            symbols = self._draw(self._letters.find_all(x), rng)
+            return [self.z_labels[symbol] for symbol in symbols.tolist()]
+        if not isinstance(x, (str, int, float, tuple, np.generic, np.ndarray)) and x is not None:
+            from .columns import release_column
+
+            released = release_column(self, x, rng)
+            if released is not None:
+                return released
+        value = x.item() if isinstance(x, np.ndarray) else x
+        return self.z_labels[int(self._draw(np.array([self._letters.find(value)]), rng)[0])]
+
+    def release_frame(
+        self,
+        frame: Any,
+        columns: str | Sequence[str] | None = None,
+        *,
+        output: str = "z",
+        keep_public: bool = False,
+        rng: Rng = None,
+    ) -> Any:
+        """The data frame with its public columns replaced by the released symbol.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow frame, or any other eager frame that narwhals reads
+        columns : column names, optional
+            The public columns, in the order of the parts of a letter; `x_names` by default.
+        output : str
+            Name of the column of symbols; it takes the place of the first public column.
+        keep_public : bool
+            Whether the public columns stay beside the symbol, for tests: whoever sees them needs no Z.
+        rng : None, int or Generator
+            As for `release`.
+
+        Returns
+        -------
+        A frame of the same kind. All other columns pass through, the private one included if it is
+        there: drop what must not be handed out. Symbols of several types or tuples become text.
+        """
+        from .columns import release_frame
+
+        return release_frame(self, frame, columns, output=output, keep_public=keep_public, rng=rng)
+
+    def _draw(self, rows: NDArray[np.intp], rng: Rng) -> NDArray[np.intp]:
+        return draw(self._cumulative, rows.ravel(), uniform(rows.size, rng)).reshape(rows.shape)
+
+    @cached_property
+    def _letters(self) -> Letters:
+        return Letters(self.x_labels, self.x_names)
+
+    @cached_property
+    def _cumulative(self) -> FloatArray:
+        return cumulative(self.p_z_given_x)
+
+    @cached_property
+    def _symbols(self) -> NDArray[Any]:
+        """The symbols as an array to index: of a type of its own if they share one, of objects otherwise."""
+        kinds = {type(label) for label in self.z_labels}
+        if kinds <= {int} or kinds <= {float} or kinds <= {bool} or kinds <= {str}:
+            symbols = np.array(self.z_labels)
+            if symbols.dtype != object and symbols.tolist() == list(self.z_labels):
+                return symbols
+        symbols = np.empty(self.n_z, dtype=object)
+        symbols[:] = self.z_labels
+        return symbols
+
+    def relabel(self, z_labels: Sequence[Hashable] | Mapping[Hashable, Hashable]) -> TableMechanism:
+        """The same mechanism with other names for its symbols: all of them in order, or a map of some."""
+        if isinstance(z_labels, Mapping):
+            strangers = [label for label in z_labels if label not in self.z_labels]
+            if strangers:
+                raise InvalidInputError(
+                    f"relabel: {strangers[0]!r} is not a symbol of this mechanism; see z_labels."
+                )
+            z_labels = [z_labels.get(label, label) for label in self.z_labels]
+        return TableMechanism(
+            self.p_z_given_x, x_labels=self.x_labels, z_labels=z_labels, x_names=self.x_names
+        )
+
+    def p_z(self, p_x: ArrayLike) -> FloatArray:
+        """P(Z), shape (n_z,), for letters drawn from p_x."""
+        result: FloatArray = self._as_p_x(p_x, "p_z") @ self.p_z_given_x
+        return result
+
+    def p_x_given_z(self, p_x: ArrayLike) -> FloatArray:
+        """P(X|z) as rows (n_z, n_x): what a symbol tells about the letter.
+
+        The row of a symbol that is never released is 0.
+        """
+        return posterior(self._as_p_x(p_x, "p_x_given_z"), self.p_z_given_x)
+
+    def p_y_given_z(self, joint: Joint) -> FloatArray:
+        """P(Y|z) as rows (n_z, n_y): what a symbol tells about the private attribute.
+
+        The row of a symbol that is never released is 0.
+        """
+        result: FloatArray = self.p_x_given_z(joint.p_x) @ conditional(joint.p_xy)
+        return result
+
+    def _as_p_x(self, p_x: ArrayLike, name: str) -> FloatArray:
+        weights = np.asarray(p_x, dtype=np.float64)
+        if weights.shape != (self.n_x,):
+            raise InvalidInputError(
+                f"{name}: p_x must have {self.n_x} entries, one a letter; its shape is {weights.shape}."
+            )
+        if not (np.all(weights >= 0) and abs(float(weights.sum()) - 1.0) <= SUM_TOLERANCE):
+            raise InvalidInputError(f"{name}: p_x must be 0 or more and sum to 1; use joint.p_x.")
+        return weights
+
+    def compose(self, other: TableMechanism) -> TableMechanism:
+        """The mechanism that releases this one's symbol through a second mechanism.
+
+        The letters of `other` must include all symbols of this mechanism, in any order. Neither utility
+        nor leakage can grow by it.
+        """
+        rows = other._letters.rows
+        missing = [label for label in self.z_labels if label not in rows]
+        if missing:
+            raise InvalidInputError(
+                f"compose: the symbol {missing[0]!r} is not a letter of the second mechanism; build it with "
+                "x_labels equal to the z_labels of the first."
+            )
+        second = other.p_z_given_x[[rows[label] for label in self.z_labels]]
+        table = with_rows_to_one(self.p_z_given_x @ second)
+        return TableMechanism(table, x_labels=self.x_labels, z_labels=other.z_labels, x_names=self.x_names)
+
+    def repeat(self, k: int) -> TableMechanism:
+        """The mechanism that releases the same letter k times, independently: a symbol is a k-tuple."""
+        if not isinstance(k, (int, np.integer)) or k < 1:
+            raise InvalidInputError(f"repeat: k must be a whole number ≥ 1; it is {k!r}.")
+        if self.n_x * self.n_z ** int(k) > MAX_ENTRIES:
+            raise InvalidInputError(
+                f"repeat: {k} releases of {self.n_z} symbols make a table of {self.n_x} × {self.n_z}^{k} "
+                f"entries, more than {MAX_ENTRIES:,}; repeated_leakage measures them without the table."
+            )
+        table = with_rows_to_one(repeated(self.p_z_given_x, int(k)))
+        return TableMechanism(
+            table,
+            x_labels=self.x_labels,
+            z_labels=list(product(self.z_labels, repeat=int(k))),
+            x_names=self.x_names,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The mechanism as JSON types, every float exact; the payload of `save`."""
+        from .persistence import encode_labels
+
+        return {
+            "x_names": list(self.x_names),
+            "x_labels": encode_labels(self.x_labels, "x_labels"),
+            "z_labels": encode_labels(self.z_labels, "z_labels"),
+            "p_z_given_x": self.p_z_given_x.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TableMechanism:
+        """The mechanism of `to_dict`, checked like one given by hand; FileFormatError if it is none."""
+        from .persistence import decode_labels, require
+
+        try:
+            return cls(
+                require(data, "p_z_given_x", list),
+                x_labels=decode_labels(require(data, "x_labels", list)),
+                z_labels=decode_labels(require(data, "z_labels", list)),
+                x_names=[str(name) for name in require(data, "x_names", list)],
+            )
+        except InvalidInputError as error:
+            raise FileFormatError(f"This is not a saved mechanism: {error}") from None
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the mechanism as versioned JSON, whole or not at all; `load` reads it back exactly."""
+        from .persistence import save_json
+
+        save_json(path, "table-mechanism", 1, self.to_dict())
+
+    def to_frame(self, output: str = "z") -> Any:
+        """The table in long form: the columns of the letter, the symbol (`output`), the probability.
+
+        A pandas frame if pandas is installed, else polars, else a pyarrow table.
+        """
+        from .columns import long_table
+        from .frames import make_frame
+
+        return make_frame(long_table(self, output))
+
+    def to_sql(
+        self,
+        table: str | Sequence[str],
+        columns: str | Sequence[str] | None = None,
+        *,
+        dialect: Literal["sqlite", "duckdb", "postgres"],
+        output: str = "z",
+        keep: Sequence[str] = (),
+        random: str | None = None,
+        unknown: Literal["error", "null"] = "error",
+    ) -> str:
+        """A SELECT that releases Z for each row of a database table; see `privacyfunnel.sql.select`."""
+        from .sql import select
+
+        return select(
+            self, table, columns, dialect=dialect, output=output, keep=keep, random=random, unknown=unknown
+        )
+
+    def to_sql_case(
+        self,
+        u: str = "u",
+        columns: str | Sequence[str] | None = None,
+        *,
+        dialect: Literal["sqlite", "duckdb", "postgres"],
+        unknown: Literal["error", "null"] = "error",
+    ) -> str:
+        """A CASE expression over a column `u` of random numbers; see `privacyfunnel.sql.case_expression`."""
+        from .sql import case_expression
+
+        return case_expression(self, u, columns, dialect=dialect, unknown=unknown)
+
+    def __repr__(self) -> str:
+        return f"TableMechanism({', '.join(self.x_names)}: {self.n_x} letters → {self.n_z} symbols)"
+
+
+def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> TableMechanism:
+    """The mechanism that draws Z from mechanism i with probability weights[i].
+
+    Each mechanism has symbols of its own, so Z tells which one was used, and utility and leakage are
+    exactly the weighted averages of theirs. Symbols that are never released are dropped and symbols
+    with the same posterior merged, which changes neither number. The symbols of the result are
+    numbered 0, 1, …; `TableMechanism.relabel` names them.
+    """
+    shares = np.asarray(weights, dtype=np.float64)
+    if len(mechanisms) == 0 or shares.shape != (len(mechanisms),):
+        raise InvalidInputError(
+            f"time_share: pass one weight a mechanism; there are {len(mechanisms)} mechanisms and weights "
+            f"of shape {shares.shape}."
+        )
+    if not np.all(shares >= 0) or not abs(float(shares.sum()) - 1.0) <= SUM_TOLERANCE:
+        raise InvalidInputError(f"time_share: weights must be 0 or more and sum to 1; they are {shares}.")
+    first = mechanisms[0]
+    if any(m.x_labels != first.x_labels or m.x_names != first.x_names for m in mechanisms):
+        raise InvalidInputError("time_share: the mechanisms must have the same letters in the same order.")
+    used = [(share, m) for share, m in zip(shares.tolist(), mechanisms, strict=True) if share > 0]
+    table = np.concatenate([share * m.p_z_given_x for share, m in used], axis=1)
+    return TableMechanism(
+        with_rows_to_one(merge_symbols(table)), x_labels=first.x_labels, x_names=first.x_names
+    )
