@@ -1,0 +1,264 @@
+"""Publication-quality figures of the information plane, in bits.
+
+Figures are made without matplotlib's global state: they need no display and may be made in threads.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import InvalidInputError, MissingDependencyError
+from .frontier import TRIVIAL_METHODS, Frontier, TradeoffPoint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, told apart with every common colour blindness and by lightness in print; its
+# yellow, too faint for a line on white, is replaced by wine. Markers repeat the distinction.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#882255", "#222222")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_INK, _FAINT, _SHADE = "#222222", "#8a8a8a", "#ececec"
+_BACKGROUND = ("X or nothing, at random", "proved impossible")
+# matplotlib's parser of formulas is shared by all threads and keeps its state between calls.
+_RENDERING = threading.Lock()
+# Without these, two runs of one program would write different bytes (an SVG has random names in it, too).
+_NO_DATE = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+
+
+def plot_frontier(
+    frontiers: Frontier | Sequence[Frontier] | Mapping[str, Frontier],
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    points: bool = True,
+    size: tuple[float, float] = (5.2, 3.9),
+) -> Figure:
+    """Draw trade-offs in the information plane: utility I(Z;X) across, leakage I(Z;Y) up.
+
+    Lower and further right is better. Each curve is the best that time sharing makes of its points.
+    The dashed diagonal is what anyone gets without a solver: releasing X sometimes and nothing otherwise.
+    A grey area is drawn where a certified bound proves that no mechanism can be.
+
+    Parameters
+    ----------
+    frontiers : Frontier, sequence of them, or mapping of names to them
+        One curve for each method of each frontier; with a mapping one for each frontier, under its name.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    title : str, optional
+    points : bool
+        Also draw, faintly, the points that are no corners of a curve.
+    size : (width, height)
+        Of a new figure, in inches.
+
+    Returns
+    -------
+    matplotlib Figure
+        `save_figure` writes it to a file.
+    """
+    figure_class = _import_figure()
+    curves = list(_curves(frontiers))
+    if not curves:
+        raise InvalidInputError("plot_frontier: there is no frontier to draw; pass at least one.")
+    if ax is None:
+        ax = figure_class(figsize=size, layout="constrained").add_subplot()
+    shown = [frontier for _, frontier in curves]
+    _draw_bound(ax, shown)
+    _draw_limits(ax, shown)
+    for number, (name, frontier) in enumerate(curves):
+        _draw_curve(ax, name, frontier, number, len(curves), points)
+    _finish(ax, title)
+    figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
+    return figure
+
+
+def save_figure(figure: Figure, path: str | PathLike[str], *, dpi: float = 200) -> None:
+    """Write a figure as PNG, PDF or SVG, by the ending of the name; it appears whole or not at all."""
+    from .persistence import write_atomic
+
+    kind = PurePath(fspath(path)).suffix.lower().lstrip(".")
+    if kind not in _NO_DATE:
+        raise InvalidInputError(
+            f"save_figure: {fspath(path)!r} must end in .png, .pdf or .svg, which says what to write."
+        )
+    content = io.BytesIO()
+    with _RENDERING:
+        figure.savefig(content, format=kind, dpi=dpi, metadata=_NO_DATE[kind])
+    write_atomic(path, content.getvalue())
+
+
+def _import_figure() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependencyError(
+            "plot_frontier: drawing needs matplotlib. Install it with: pip install 'privacyfunnel[plot]'"
+        ) from error
+    return Figure
+
+
+def _curves(
+    frontiers: Frontier | Sequence[Frontier] | Mapping[str, Frontier],
+) -> Iterator[tuple[str, Frontier]]:
+    """The curves to draw, with their names."""
+    if isinstance(frontiers, Mapping):
+        yield from frontiers.items()
+        return
+    for frontier in [frontiers] if isinstance(frontiers, Frontier) else frontiers:
+        for method in frontier.methods:
+            yield method, frontier.select(method)
+        if not frontier.methods:
+            yield "", frontier
+
+
+def _draw_curve(ax: Axes, name: str, frontier: Frontier, number: int, n_curves: int, points: bool) -> None:
+    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    corners = frontier.envelope()
+    found = [p for p in corners[1:] if not _is_identity(p, frontier)]
+    # Curves often coincide. Earlier ones are wider and have larger marks, and all marks lie above all lines,
+    # so that what a later curve covers still shows.
+    earlier = (n_curves - 1 - number) / max(n_curves - 1, 3)
+    width, mark = 1.3 + 1.3 * earlier, 4.6 + 2.4 * earlier
+    order = number / n_curves
+    dashes = "-" if number < len(COLOURS) else (0, (4, 1.5))
+    if points:
+        ids = {id(p) for p in corners}
+        others = [p for p in frontier.points if id(p) not in ids and p.method not in TRIVIAL_METHODS]
+        ax.scatter(
+            [p.utility for p in others],
+            [p.leakage for p in others],
+            s=8,
+            marker=marker,
+            facecolor=colour,
+            edgecolor="none",
+            alpha=0.3,
+            zorder=2,
+            rasterized=len(others) > 500,
+        )
+    ax.plot(
+        [p.utility for p in corners],
+        [p.leakage for p in corners],
+        color=colour,
+        linewidth=width,
+        linestyle=dashes,
+        solid_joinstyle="round",
+        clip_on=False,
+        zorder=3 + order,
+    )
+    look: dict[str, Any] = {
+        "marker": marker,
+        "markersize": mark,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.6,
+    }
+    ax.plot(
+        [p.utility for p in found],
+        [p.leakage for p in found],
+        color=colour,
+        linestyle="none",
+        # A mark on each of many corners would be a thick line: then one every so often, from another start
+        # on each curve so that the marks of equal curves do not hide each other.
+        markevery=None if len(found) <= 12 else (0.02 * (number % 5), 0.1),
+        clip_on=False,
+        zorder=4 + order,
+        **look,
+    )
+    if name:
+        ax.plot([], [], color=colour, linewidth=width, linestyle=dashes, label=name, **look)
+
+
+def _is_identity(point: TradeoffPoint, frontier: Frontier) -> bool:
+    """Whether the point is Z = X, which has a mark of its own."""
+    return frontier.entropy_x is not None and point.utility >= frontier.entropy_x - 1e-9
+
+
+def _draw_limits(ax: Axes, frontiers: Sequence[Frontier]) -> None:
+    """H(X), I(X;Y) and the diagonal, where all frontiers agree on them."""
+    first = frontiers[0]
+    top, right = first.mutual_information, first.entropy_x
+    if top is None or right is None:
+        return
+    for other in frontiers:
+        if other.entropy_x is None or other.mutual_information is None:
+            return
+        if max(abs(other.entropy_x - right), abs(other.mutual_information - top)) > 1e-9:
+            return
+    thin: dict[str, Any] = {"color": _FAINT, "linewidth": 0.7, "zorder": 1.0}
+    ax.axvline(right, linestyle=(0, (1, 2)), **thin)
+    ax.axhline(top, linestyle=(0, (1, 2)), **thin)
+    ax.plot([0, right], [0, top], linestyle=(0, (5, 3)), label=_BACKGROUND[0], **thin)
+    ax.plot([right], [top], marker="o", markersize=4, color=_INK, linestyle="none", zorder=5, clip_on=False)
+    small: dict[str, Any] = {"fontsize": 7.5, "color": _FAINT, "zorder": 6}
+    ax.annotate(
+        f"$H(X)$ = {right:.4g}",
+        (right, 0),
+        xycoords=("data", "axes fraction"),
+        xytext=(3, 4),
+        textcoords="offset points",
+        rotation=90,
+        va="bottom",
+        ha="left",
+        **small,
+    )
+    ax.annotate(
+        f"$I(X;Y)$ = {top:.4g}",
+        (0, top),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 3),
+        textcoords="offset points",
+        va="bottom",
+        ha="left",
+        **small,
+    )
+    ax.set_xlim(0, right * 1.06 if right > 0 else 1.0)
+    ax.set_ylim(0, top * 1.10 if top > 0 else 1.0)
+
+
+def _draw_bound(ax: Axes, frontiers: Sequence[Frontier]) -> None:
+    """Shade what the certified bounds rule out; they hold for every mechanism, so one area is enough."""
+    bounded = [f for f in frontiers if f.support_lines]
+    if not bounded:
+        return
+    frontier = max(bounded, key=lambda f: len(f.support_lines))
+    end = frontier.max_utility if frontier.entropy_x is None else frontier.entropy_x
+    at = np.linspace(0, end, 513)
+    floor = [frontier.lower_bound_at(min(u, frontier.max_utility)) or 0.0 for u in at]
+    ax.fill_between(at, floor, color=_SHADE, linewidth=0, zorder=0, label=_BACKGROUND[1])
+
+
+def _finish(ax: Axes, title: str | None) -> None:
+    ax.set_xlabel("utility  $I(Z;X)$  [bit]", fontsize=9.5, color=_INK)
+    ax.set_ylabel("leakage  $I(Z;Y)$  [bit]", fontsize=9.5, color=_INK)
+    ax.tick_params(labelsize=8.5, color=_FAINT, labelcolor=_INK, width=0.7, length=3)
+    ax.spines[["top", "right"]].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(_FAINT)
+        ax.spines[side].set_linewidth(0.7)
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    if title:
+        ax.set_title(title, fontsize=10, loc="left", color=_INK)
+    handles, labels = ax.get_legend_handles_labels()
+    # The methods first, then what they are seen against.
+    order = sorted(range(len(labels)), key=lambda i: labels[i] in _BACKGROUND)
+    if order:
+        # Above the diagonal nothing useful happens, so the legend fits there.
+        ax.legend(
+            [handles[i] for i in order],
+            [labels[i] for i in order],
+            loc="upper left",
+            bbox_to_anchor=(0.01, 0.92),
+            fontsize=8,
+            frameon=False,
+            handlelength=2.2,
+            labelspacing=0.35,
+            labelcolor=_INK,
+        )
