@@ -1,0 +1,54 @@
+"""Release data that stays useful and tells as little as possible about a private attribute.
+
+>>> import privacyfunnel as pf
+>>> joint = pf.datasets.paper_joint()
+>>> solution = pf.solve(joint, min_utility=1.0, rng=0)
+>>> solution.mechanism.release(0, rng=0) in range(solution.mechanism.n_z)
+True
+"""
+
+from . import datasets, errors
+from .frontier import Frontier, FrontierComparison, TradeoffPoint
+from .information import (
+    LeakageProfile,
+    Measured,
+    entropy,
+    kl_divergence,
+    measure,
+    mutual_information,
+    repeated_leakage,
+)
+from .joint import Joint
+from .mechanism import Mechanism, TableMechanism, time_share
+from .persistence import load
+from .solution import Solution, Status
+
+# After the module privacyfunnel.frontier: the function takes the name in this namespace.
+from .discrete.solve import frontier, perfect_privacy, solve  # isort: skip
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Frontier",
+    "FrontierComparison",
+    "Joint",
+    "LeakageProfile",
+    "Measured",
+    "Mechanism",
+    "Solution",
+    "Status",
+    "TableMechanism",
+    "TradeoffPoint",
+    "datasets",
+    "entropy",
+    "errors",
+    "frontier",
+    "kl_divergence",
+    "load",
+    "measure",
+    "mutual_information",
+    "perfect_privacy",
+    "repeated_leakage",
+    "solve",
+    "time_share",
+]

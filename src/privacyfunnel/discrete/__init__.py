@@ -1,0 +1,1 @@
+"""The known-distribution funnel: Joint → Solution."""
