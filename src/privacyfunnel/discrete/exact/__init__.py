@@ -1,0 +1,1 @@
+"""The provably optimal funnel: column generation over posteriors, with a certified bound."""

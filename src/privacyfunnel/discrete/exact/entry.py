@@ -1,0 +1,204 @@
+"""What `solve`, `frontier` and `perfect_privacy` call for method="exact"; bits outside, nats inside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...frontier import Frontier, TradeoffPoint
+from ...information import utility_and_leakage
+from ...joint import Joint
+from ...mechanism import TableMechanism
+from ...progress import progress_bar, status_line
+from ...solution import Solution, Status
+from ..batch import Task, random_starts, run_tasks
+from ..problem import NATS_PER_BIT, FloatArray, Problem
+from .engine import Engine, Limits, Outcome, Watcher
+from .master import Line, Target
+from .perfect import perfect_release
+from .pricing import n_faces
+from .reduction import reduce
+
+MOST_LETTERS_BINARY = 1000
+MOST_FACES = 200_000
+# Local starts that are offered as columns, and steps of the final polish.
+N_STARTS, MOST_SYMBOLS, POLISH_STEPS = 4, 32, 50
+# Utilities at which a frontier looks for its widest gap, and the gap (bits) that counts as closed.
+GRID, KNOWN = 512, 1e-6
+
+
+def likely_provable(problem: Problem) -> bool:
+    """Whether a certificate is likely within minutes: measured in benchmarks/exact.py."""
+    reduction = reduce(problem)
+    if reduction.channel.shape[1] == 2:
+        return reduction.n <= MOST_LETTERS_BINARY
+    return n_faces(reduction.n, reduction.rank) <= MOST_FACES
+
+
+def solve_exact(
+    problem: Problem,
+    target: Target,
+    limits: Limits,
+    n_workers: int,
+    seed: np.random.SeedSequence,
+    progress: bool | None,
+) -> Solution:
+    """Solve one target. `target` and `limits` are in nats."""
+    begun = time.perf_counter()
+    joint = problem.joint
+    settled = _without_search(problem, target)
+    if settled is not None:
+        p, bound = settled
+        outcome = Outcome(p, Line(0.0, 0.0), Status.OPTIMAL, np.empty(0), 0, 0, 0)
+    else:
+        engine = Engine(problem, n_workers, seed)
+        if target.kind == "beta":
+            offer_local_solutions(engine, [target.value], seed)
+        with status_line("Solving with exact", progress) as show:
+            outcome = engine.solve(target, limits, _watcher(show))
+        p = polished(problem, outcome.p, target)
+        bound = target.bound(outcome.line)
+    return Solution(
+        joint=joint,
+        mechanism=_mechanism(problem, p),
+        method="exact",
+        status=outcome.status,
+        beta=target.value if target.kind == "beta" else None,
+        min_utility=target.value / NATS_PER_BIT if target.kind == "min_utility" else None,
+        max_leakage=target.value / NATS_PER_BIT if target.kind == "max_leakage" else None,
+        lower_bound=bound / NATS_PER_BIT,
+        history=outcome.history / NATS_PER_BIT,
+        n_steps=outcome.n_rounds,
+        seconds=time.perf_counter() - begun,
+        notes=_notes(outcome),
+    )
+
+
+def frontier_exact(
+    problem: Problem,
+    betas: Sequence[float] | None,
+    n_points: int,
+    limits: Limits,
+    n_workers: int,
+    seed: np.random.SeedSequence,
+    progress: bool | None,
+) -> Frontier:
+    """Certified points and the lines below all releases; posteriors carry over from point to point.
+
+    With `betas`, one point for each. Else n_points utilities, each where the proved curve and the hull of the
+    points found so far are furthest apart.
+    """
+    engine = Engine(problem, n_workers, seed)
+    front = Frontier.for_joint(problem.joint)
+    total = n_points if betas is None else len(betas)
+    with progress_bar("Frontier with exact", progress) as report:
+        for done in range(total):
+            target = Target("beta", betas[done]) if betas is not None else _widest_gap(front)
+            if target is None:
+                break
+            outcome = engine.solve(target, limits)
+            p = polished(problem, outcome.p, target)
+            utility, leakage = utility_and_leakage(problem.p_xy, p)
+            settings = {target.kind: target.value / (1.0 if target.kind == "beta" else NATS_PER_BIT)}
+            point = TradeoffPoint(utility, leakage, "exact", _mechanism(problem, p), settings, outcome.status)
+            line = (outcome.line.beta, outcome.line.value / NATS_PER_BIT)
+            front = replace(front, points=(*front.points, point), support_lines=(*front.support_lines, line))
+            report(done + 1, total)
+            if outcome.status is Status.INTERRUPTED:
+                break
+    return front
+
+
+def _widest_gap(front: Frontier) -> Target | None:
+    """The utility, halfway in at first, at which least is known; None when the curve is known everywhere."""
+    most = front.max_utility
+    utilities = np.linspace(0.0, most, GRID + 1)[1:-1]
+    hull = np.array([front.leakage_at(u) for u in utilities])
+    proved = np.array([front.lower_bound_at(u) or 0.0 for u in utilities])
+    widest = int(np.argmax(hull - proved))
+    if hull[widest] - proved[widest] <= KNOWN:
+        return None
+    return Target("min_utility", float(utilities[widest]) * NATS_PER_BIT)
+
+
+def perfect_solution(joint: Joint) -> Solution:
+    """See `privacyfunnel.perfect_privacy`."""
+    begun = time.perf_counter()
+    problem = Problem(joint)
+    p, most = perfect_release(reduce(problem))
+    return Solution(
+        joint=joint,
+        mechanism=_mechanism(problem, p),
+        method="exact",
+        status=Status.OPTIMAL,
+        max_leakage=0.0,
+        lower_bound=-most / NATS_PER_BIT,
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def _mechanism(problem: Problem, p: FloatArray) -> TableMechanism:
+    joint = problem.joint
+    return TableMechanism(problem.embed(p), x_labels=joint.x_labels, x_names=joint.x_names)
+
+
+def offer_local_solutions(engine: Engine, betas: Sequence[float], seed: np.random.SeedSequence) -> None:
+    """Give the engine the posteriors of a few quick `dca` runs as columns."""
+    problem = engine.problem
+    starts = random_starts(seed, "dca", problem.n_x, min(problem.n_x + 1, MOST_SYMBOLS), N_STARTS)
+    tasks = [Task(beta, start=start) for beta in betas for start in starts]
+    for run in run_tasks(problem, "dca", tasks, tol=1e-7, max_steps=200):
+        engine.add(run.p)
+
+
+def polished(problem: Problem, p: FloatArray, target: Target) -> FloatArray:
+    """The channel after a few `dca` steps, which remove the round-off of the linear programme.
+
+    Only for a fixed β: along a constraint the steps could leave it.
+    """
+    if target.kind != "beta":
+        return p
+    run = run_tasks(problem, "dca", [Task(target.value, start=p)], tol=0.0, max_steps=POLISH_STEPS)[0]
+    values = []
+    for channel in (p, run.p):
+        utility, leakage = utility_and_leakage(problem.p_xy, channel)
+        values.append(leakage - target.value * utility)
+    return run.p if values[1] < values[0] else p
+
+
+def _without_search(problem: Problem, target: Target) -> tuple[FloatArray, float] | None:
+    """Channel and bound where the answer is known: nothing asked for, or everything allowed."""
+    joint = problem.joint
+    utility, leakage = joint.entropy_x * NATS_PER_BIT, joint.mutual_information * NATS_PER_BIT
+    nothing, everything = np.ones((problem.n_x, 1)), np.eye(problem.n_x)
+    if target.kind != "max_leakage" and target.value == 0.0:
+        return nothing, 0.0
+    if target.kind == "max_leakage" and target.value >= leakage:
+        return everything, -utility
+    if target.kind == "max_leakage" and target.value == 0.0:
+        p, most = perfect_release(reduce(problem))
+        return p, -most
+    return None
+
+
+def _watcher(show: object) -> Watcher | None:
+    if not callable(show):
+        return None
+
+    def watch(objective: float, bound: float, columns: int) -> None:
+        gap = (objective - bound) / NATS_PER_BIT
+        show(f"bound {bound / NATS_PER_BIT:.6f}, gap {gap:.2g} bit, {columns:,} columns")
+
+    return watch
+
+
+def _notes(outcome: Outcome) -> tuple[str, ...]:
+    if not outcome.n_rounds:
+        return ()
+    return (
+        f"{outcome.n_rounds} rounds, {outcome.n_columns:,} columns, "
+        f"{outcome.n_nodes:,} branch-and-bound nodes.",
+    )

@@ -1,0 +1,377 @@
+"""Certified pricing for any private alphabet: branch and bound over posteriors on a few letters.
+
+The reduced value of a posterior q with Tq = P(Y|z) is G(q) = H(Tq) − β H(q) − λ·q. Fix t = Tq: G is convex in
+q on the polytope {q ≥ 0, Tq = t}, so it is largest at a vertex, which has at most rank(T) nonzero entries.
+The search therefore covers every face of the simplex with at most rank(T) letters, each on its own.
+
+Bound. On a sub-simplex, H(Tq) ≤ −Σ_y (Tq)_y log c_y for any distribution c (Gibbs; c is the centroid's), and
+−β H(q) is convex, so below its linear interpolation. The sum of both is affine: its largest value is at a
+vertex.
+
+Dropping what cannot hold a maximum. A maximiser lies in the interior of the face of its support, where the
+Hessian must be negative semi-definite along the face. In direction e_i − e_j that reads
+
+    β (1/q_i + 1/q_j) ≤ Σ_y (T_yi − T_yj)² / (Tq)_y .
+
+and in other directions d likewise, β Σ d²/q ≤ Σ_y (Td)²/(Tq)_y: those that move Tq least fail first. It fails
+near the boundary of a face, where the bound converges slowly, so each face is searched in its interior only
+and its boundary once, as the smaller faces: the work is shared. Scaling shows that a pair of letters for
+which it fails on the pair's own face, wherever q lies, fails in every face that holds both
+(`compatible_pairs`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..problem import FloatArray
+
+MAX_DEPTH = 600  # open sub-simplices of one face
+EASY = 30  # nodes that a face may take before more directions are prepared for it
+HAIR = 1e-9  # relative; second-order conditions are checked with this much to spare
+
+
+@njit(nogil=True, cache=True)
+def compatible_pairs(channel: FloatArray, beta: float) -> NDArray[np.bool_]:
+    """Which pairs can both be in the support of a maximiser of G, whatever the prices.
+
+    max over a of a(1−a) Σ_y (T_yi − T_yj)² / (a T_yi + (1−a) T_yj) ≥ β. Each term is concave in a.
+    """
+    n, n_y = channel.shape
+    allowed = np.zeros((n, n), dtype=np.bool_)
+    for i in range(n):
+        for j in range(i + 1, n):
+            low, high = 0.0, 1.0
+            for _ in range(60):
+                a = low + (high - low) / 3.0
+                b = high - (high - low) / 3.0
+                value_a, value_b = 0.0, 0.0
+                for y in range(n_y):
+                    square = (channel[i, y] - channel[j, y]) ** 2
+                    if square > 0.0:
+                        value_a += a * (1.0 - a) * square / (a * channel[i, y] + (1.0 - a) * channel[j, y])
+                        value_b += b * (1.0 - b) * square / (b * channel[i, y] + (1.0 - b) * channel[j, y])
+                if max(value_a, value_b) * (1.0 + HAIR) >= beta:
+                    allowed[i, j] = allowed[j, i] = True
+                    break
+                if value_a < value_b:
+                    low = a
+                else:
+                    high = b
+    return allowed
+
+
+@njit(nogil=True, cache=True)
+def next_faces(faces: NDArray[np.int32], allowed: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The faces with one more letter whose pairs are all allowed, each once, letters rising."""
+    count, size = faces.shape
+    n = allowed.shape[0]
+    total = 0
+    result = np.empty((0, size + 1), dtype=np.int32)
+    for fill in range(2):  # count, then write
+        if fill == 1:
+            result = np.empty((total, size + 1), dtype=np.int32)
+        total = 0
+        for f in range(count):
+            for new in range(faces[f, size - 1] + 1, n):
+                good = True
+                for k in range(size):
+                    if not allowed[faces[f, k], new]:
+                        good = False
+                        break
+                if good:
+                    if fill == 1:
+                        result[total, :size] = faces[f]
+                        result[total, size] = new
+                    total += 1
+    return result
+
+
+@njit(nogil=True, cache=True)
+def reduced_value(q: FloatArray, t: FloatArray, linear: float, beta: float) -> float:
+    """H(t) − β H(q) − linear"""
+    value = -linear
+    for y in range(t.size):
+        if t[y] > 0.0:
+            value -= t[y] * np.log(t[y])
+    for k in range(q.size):
+        if q[k] > 0.0:
+            value += beta * q[k] * np.log(q[k])
+    return value
+
+
+@njit(nogil=True, cache=True)
+def climb(channel: FloatArray, prices: FloatArray, beta: float, q: FloatArray, n_steps: int) -> float:
+    """Raise G from q in place by q ∝ q^{1+β} exp(−Σ_y T_y log t_y − λ), which never lowers it; G at the end.
+
+    `channel` (k, n_y) and `prices` (k,) are those of the face's letters.
+    """
+    size, n_y = channel.shape
+    t = np.empty(n_y)
+    log_t = np.empty(n_y)
+    exponent = np.empty(size)
+    for _ in range(n_steps):
+        for y in range(n_y):
+            t[y] = 0.0
+            for k in range(size):
+                t[y] += q[k] * channel[k, y]
+            log_t[y] = np.log(t[y]) if t[y] > 0.0 else 0.0
+        top = -np.inf
+        for k in range(size):
+            exponent[k] = -np.inf
+            if q[k] > 0.0:
+                exponent[k] = (1.0 + beta) * np.log(q[k]) - prices[k]
+                for y in range(n_y):
+                    exponent[k] -= channel[k, y] * log_t[y]
+                top = max(top, exponent[k])
+        total = 0.0
+        moved = 0.0
+        for k in range(size):
+            exponent[k] = np.exp(exponent[k] - top)
+            total += exponent[k]
+        for k in range(size):
+            new = exponent[k] / total
+            if new < 1e-12:
+                new = 0.0
+            moved = max(moved, abs(new - q[k]))
+            q[k] = new
+        if moved < 1e-9:
+            break
+    q /= q.sum()
+    for y in range(n_y):
+        t[y] = 0.0
+        for k in range(size):
+            t[y] += q[k] * channel[k, y]
+    return reduced_value(q, t, np.dot(q, prices), beta)
+
+
+@njit(nogil=True, cache=True)
+def sample_faces(
+    faces: NDArray[np.int32],
+    channel: FloatArray,
+    prices: FloatArray,
+    beta: float,
+    points: FloatArray,
+    value: FloatArray,
+    which: NDArray[np.intp],
+) -> None:
+    """For each face, the largest G at the given points (n_points, size) of the simplex, and which point it
+    was."""
+    size = faces.shape[1]
+    n_y = channel.shape[1]
+    n_points = points.shape[0]
+    t = np.empty(n_y)
+    constant = np.zeros(n_points)
+    for s in range(n_points):
+        for k in range(size):
+            if points[s, k] > 0.0:
+                constant[s] += beta * points[s, k] * np.log(points[s, k])
+    for f in range(faces.shape[0]):
+        value[f] = -np.inf
+        for s in range(n_points):
+            g = constant[s]
+            for k in range(size):
+                g -= points[s, k] * prices[faces[f, k]]
+            for y in range(n_y):
+                t[y] = 0.0
+                for k in range(size):
+                    t[y] += points[s, k] * channel[faces[f, k], y]
+                if t[y] > 0.0:
+                    g -= t[y] * np.log(t[y])
+            if g > value[f]:
+                value[f] = g
+                which[f] = s
+
+
+@njit(nogil=True, cache=True)
+def _flat_directions(face_channel: FloatArray) -> FloatArray:
+    """Directions along a face, as rows, in order of how little they move T q: eigenvectors of a weighted Gram
+    matrix."""
+    size, n_y = face_channel.shape
+    scaled = np.empty((size, n_y))
+    for y in range(n_y):
+        mean = face_channel[:, y].sum() / size
+        for k in range(size):
+            scaled[k, y] = (face_channel[k, y] - mean) / np.sqrt(mean) if mean > 0.0 else 0.0
+    _, vectors = np.linalg.eigh(np.dot(scaled, scaled.T))
+    directions = np.empty((size, size))
+    for d in range(size):
+        for k in range(size):
+            directions[d, k] = vectors[k, d]
+        directions[d] -= directions[d].sum() / size
+    return directions
+
+
+@njit(nogil=True, cache=True)
+def _fails_second_order(
+    direction: FloatArray, moved: FloatArray, largest_q: FloatArray, smallest_t: FloatArray, beta: float
+) -> bool:
+    """Whether β Σ d²/q > Σ_y (Td)²/(Tq)_y wherever q ≤ largest_q and Tq ≥ smallest_t."""
+    available = 0.0
+    for y in range(moved.size):
+        if moved[y] != 0.0:
+            if smallest_t[y] <= 0.0:
+                return False
+            available += moved[y] * moved[y] / smallest_t[y]
+    boxed, total = 0.0, 0.0
+    for k in range(direction.size):
+        total += abs(direction[k])
+        boxed += direction[k] * direction[k] / largest_q[k]
+    # Σ d²/q ≥ (Σ|d|)² because Σ q = 1.
+    return beta * max(boxed, total * total) > available * (1.0 + HAIR)
+
+
+@njit(nogil=True, cache=True)
+def _cannot_hold_maximum(
+    q: FloatArray,
+    t: FloatArray,
+    face_channel: FloatArray,
+    directions: FloatArray,
+    n_directions: int,
+    beta: float,
+) -> bool:
+    """Whether the second-order condition fails in some direction everywhere in the sub-simplex (q, t: by
+    vertex)."""
+    size, n_y = face_channel.shape
+    largest_q = np.empty(size)
+    smallest_t = np.empty(n_y)
+    for k in range(size):
+        largest_q[k] = q[:, k].max()
+    for y in range(n_y):
+        smallest_t[y] = t[:, y].min()
+    moved = np.empty(n_y)
+    for d in range(n_directions):
+        for y in range(n_y):
+            moved[y] = 0.0
+            for k in range(size):
+                moved[y] += directions[d, k] * face_channel[k, y]
+        if _fails_second_order(directions[d], moved, largest_q, smallest_t, beta):
+            return True
+    pair = np.zeros(size)
+    for i in range(size):
+        for j in range(i + 1, size):
+            pair[i], pair[j] = 1.0, -1.0
+            for y in range(n_y):
+                moved[y] = face_channel[i, y] - face_channel[j, y]
+            if _fails_second_order(pair, moved, largest_q, smallest_t, beta):
+                return True
+            pair[i], pair[j] = 0.0, 0.0
+    return False
+
+
+@njit(nogil=True, cache=True)
+def search_faces(
+    faces: NDArray[np.int32],
+    channel: FloatArray,
+    all_prices: FloatArray,
+    beta: float,
+    threshold: float,
+    max_nodes: int,
+    state: NDArray[np.int8],
+    found: FloatArray,
+) -> tuple[float, int]:
+    """Search faces (n_faces, size) for G > threshold; an upper bound on G over the faces that are done, and
+    nodes.
+
+    state[f] becomes 1 where every maximiser is proved to have G ≤ threshold, 2 where a larger G was found
+    (the posterior is in found[f]), 3 where the node limit for a face stopped the search; the bound covers
+    faces in state 1 and 3.
+    """
+    n_faces, size = faces.shape
+    n_y = channel.shape[1]
+    q = np.empty((MAX_DEPTH, size, size))
+    t = np.empty((MAX_DEPTH, size, n_y))
+    convex = np.empty((MAX_DEPTH, size))  # −β H(q) − λ·q at the vertices
+    upper = np.empty(MAX_DEPTH)
+    face_channel = np.empty((size, n_y))
+    directions = np.empty((size, size))
+    log_c = np.empty(n_y)
+    bound = -np.inf
+    nodes = 0
+    for f in range(n_faces):
+        for i in range(size):
+            for j in range(size):
+                q[0, i, j] = 1.0 if i == j else 0.0
+            for y in range(n_y):
+                t[0, i, y] = face_channel[i, y] = channel[faces[f, i], y]
+            convex[0, i] = -all_prices[faces[f, i]]
+        upper[0] = np.inf
+        depth = 1
+        state[f] = 1
+        budget = max_nodes
+        n_directions = 0
+        while depth > 0:
+            top = depth - 1
+            nodes += 1
+            budget -= 1
+            # The bound: cross-entropy to the centroid plus interpolation, at each vertex.
+            for y in range(n_y):
+                c = 0.0
+                for v in range(size):
+                    c += t[top, v, y]
+                log_c[y] = np.log(c / size) if c > 0.0 else 0.0
+            above = -np.inf
+            for v in range(size):
+                value = convex[top, v]
+                for y in range(n_y):
+                    value -= t[top, v, y] * log_c[y]
+                above = max(above, value)
+            if above <= threshold:
+                bound = max(bound, above)
+                depth -= 1
+                continue
+            if n_directions == 0 and size > 2 and max_nodes - budget > EASY:
+                directions = _flat_directions(face_channel)
+                n_directions = size - 1
+            if _cannot_hold_maximum(q[top], t[top], face_channel, directions, n_directions, beta):
+                depth -= 1
+                continue
+            upper[top] = above
+            if budget <= 0 or depth == MAX_DEPTH:
+                state[f] = 3
+                # Sub-simplices not looked at yet are inside one that was: its bound is in `upper`.
+                for open_at in range(depth):
+                    bound = max(bound, upper[open_at])
+                break
+            # Bisect the edge along which both entropies bend most.
+            longest, a, b = -1.0, 0, 1
+            for i in range(size):
+                for j in range(i + 1, size):
+                    length = 0.0
+                    for k in range(size):
+                        total = q[top, i, k] + q[top, j, k]
+                        if total > 0.0:
+                            length += beta * (q[top, i, k] - q[top, j, k]) ** 2 / total
+                    for y in range(n_y):
+                        total = t[top, i, y] + t[top, j, y]
+                        if total > 0.0:
+                            length += (t[top, i, y] - t[top, j, y]) ** 2 / total
+                    if length > longest:
+                        longest, a, b = length, i, j
+            q[depth] = q[top]
+            t[depth] = t[top]
+            convex[depth] = convex[top]
+            value = 0.0
+            linear = 0.0
+            for k in range(size):
+                middle = 0.5 * (q[top, a, k] + q[top, b, k])
+                q[top, a, k] = q[depth, b, k] = middle
+                linear += middle * all_prices[faces[f, k]]
+                if middle > 0.0:
+                    value += beta * middle * np.log(middle)
+            convex[top, a] = convex[depth, b] = value - linear
+            value -= linear
+            for y in range(n_y):
+                middle = 0.5 * (t[top, a, y] + t[top, b, y])
+                t[top, a, y] = t[depth, b, y] = middle
+                if middle > 0.0:
+                    value -= middle * np.log(middle)
+            upper[depth] = above
+            depth += 1
+            if value > threshold:
+                state[f] = 2
+                found[f] = q[top, a]
+                break
+    return bound, nodes

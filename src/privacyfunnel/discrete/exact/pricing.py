@@ -1,0 +1,197 @@
+"""Pricing: posteriors with a positive reduced value, and proofs that there are none.
+
+Two ways. For a binary private attribute every call is exact (pairs.py). Otherwise `look` samples all faces
+and climbs from the best points, which is quick and proves nothing, and `prove` searches them by branch and
+bound (faces.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem import FloatArray
+from .faces import climb, compatible_pairs, next_faces, sample_faces, search_faces
+from .master import Duals
+from .pairs import price_pairs
+from .reduction import Posterior, Reduction, entropy_nats
+
+POINTS = 6  # at which `look` samples each face
+CLIMBS = 300  # from the best faces of each size
+MOST_COLUMNS = 400  # added by one call
+WORTHWHILE = 1e-11  # nats; smaller reduced values are rounding
+CHUNK = 512
+STRIPS = 8  # of pairs, for the workers; fixed, so that their number changes nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """What a call found: posteriors with positive reduced value (best first), and what it proved."""
+
+    columns: list[Posterior]
+    largest: float  # largest reduced value seen, nats
+    bound: float  # proved upper bound on every reduced value; +∞ if none was proved
+    nodes: int = 0
+
+
+class Pricing:
+    """Pricing for one reduced problem."""
+
+    def __init__(self, reduction: Reduction, n_workers: int, seed: np.random.SeedSequence) -> None:
+        self.reduction = reduction
+        self.pool = ThreadPoolExecutor(n_workers)
+        self.rng = np.random.default_rng(seed)
+        self.noise = np.array([entropy_nats(row) for row in reduction.channel])  # H(Y|class)
+        self.in_pairs = reduction.channel.shape[1] == 2
+        self._faces: tuple[float, list[NDArray[np.int32]]] = (np.nan, [])
+
+    def look(self, duals: Duals) -> Priced:
+        """Find posteriors that improve the mixture; a proof comes with it where pricing is exact."""
+        values = self.noise - duals.prices
+        if self._only_letters(duals.beta):
+            return Priced(self._letters(values), float(values.max()), float(values.max()))
+        if self.in_pairs:
+            return self._pairs(duals, values)
+        candidates = self._climb(duals, self._sample(duals))
+        largest = max([value for value, _ in candidates], default=-np.inf)
+        return Priced(_best(candidates), max(largest, float(values.max())), np.inf)
+
+    def prove(self, duals: Duals, threshold: float, deadline: float, nodes_per_face: int) -> Priced:
+        """Prove that no reduced value exceeds `threshold`, or find posteriors that do.
+
+        Without columns, `bound` is proved: at most the threshold, or more where a limit stopped the search.
+        """
+        values = self.noise - duals.prices
+        if self._only_letters(duals.beta) or self.in_pairs:
+            priced = self.look(duals)
+            return priced if priced.bound > threshold else Priced([], priced.largest, priced.bound)
+        bound, nodes = float(values.max()), 0
+        starts: list[tuple[NDArray[np.int32], FloatArray]] = []
+
+        def search(chunk: NDArray[np.int32]) -> Any:
+            state, found = np.zeros(len(chunk), dtype=np.int8), np.zeros(chunk.shape)
+            limit = 1 if time.perf_counter() > deadline else nodes_per_face
+            return (
+                chunk,
+                state,
+                found,
+                *search_faces(
+                    chunk, self.reduction.channel, duals.prices, duals.beta, threshold, limit, state, found
+                ),
+            )
+
+        for faces in self.faces(duals.beta):
+            # Large faces take long, and a deadline is noticed between chunks only.
+            for chunk, state, found, above, count in self._map(
+                search, faces, max(4, CHUNK >> (faces.shape[1] - 2))
+            ):
+                bound, nodes = max(bound, above), nodes + count
+                starts += [(chunk[f], found[f]) for f in np.flatnonzero(state == 2)]
+        if not starts:
+            return Priced([], bound, bound, nodes)
+        candidates = self._climb(duals, starts)
+        return Priced(_best(candidates), max(value for value, _ in candidates), np.inf, nodes)
+
+    def faces(self, beta: float) -> list[NDArray[np.int32]]:
+        """All faces of 2 … rank letters that can hold a maximum at this β, by size."""
+        if self._faces[0] != beta:
+            allowed = compatible_pairs(self.reduction.channel, beta)
+            level = np.arange(self.reduction.n, dtype=np.int32)[:, None]
+            levels = []
+            for _ in range(2, self.reduction.rank + 1):
+                level = next_faces(level, allowed)
+                levels.append(level)
+            self._faces = (beta, levels)
+        return self._faces[1]
+
+    def _only_letters(self, beta: float) -> bool:
+        # For β ≥ 1, H(Tq) − β H(q) is convex: H(Y|z) + H(X|y,z) ≥ H(X|z). With rank 1 so is −β H(q).
+        return beta >= 1.0 or self.reduction.rank == 1
+
+    def _letters(self, values: FloatArray) -> list[Posterior]:
+        return _best([(value, letter_posterior(x)) for x, value in enumerate(values)])
+
+    def _pairs(self, duals: Duals, values: FloatArray) -> Priced:
+        n, t = self.reduction.n, np.ascontiguousarray(self.reduction.channel[:, 1])
+
+        def price(first: int) -> Any:
+            best, partner, share = np.full(n, -np.inf), np.zeros(n, dtype=np.intp), np.zeros(n)
+            bound = price_pairs(
+                first, n, STRIPS, t, duals.prices, duals.beta, WORTHWHILE, best, partner, share
+            )
+            return bound, best, partner, share
+
+        bound = float(values.max())
+        candidates = [(value, letter_posterior(x)) for x, value in enumerate(values)]
+        for above, best, partner, share in self.pool.map(price, range(STRIPS)):
+            bound = max(bound, above)
+            for i in np.flatnonzero(best > WORTHWHILE):
+                letters = np.array([i, partner[i]], dtype=np.intp)
+                candidates.append((float(best[i]), Posterior(letters, np.array([1 - share[i], share[i]]))))
+        largest = max(value for value, _ in candidates)
+        return Priced(_best(candidates, most=n), largest, bound)
+
+    def _sample(self, duals: Duals) -> list[tuple[NDArray[np.int32], FloatArray]]:
+        starts = []
+        for faces in self.faces(duals.beta):
+            if not len(faces):
+                continue
+            points = self.rng.dirichlet(np.ones(faces.shape[1]), size=POINTS)
+
+            def sample(chunk: NDArray[np.int32], points: FloatArray = points) -> Any:
+                value, which = np.empty(len(chunk)), np.empty(len(chunk), dtype=np.intp)
+                sample_faces(chunk, self.reduction.channel, duals.prices, duals.beta, points, value, which)
+                return value, which
+
+            sampled = list(self._map(sample, faces, 16 * CHUNK))
+            value = np.concatenate([part[0] for part in sampled])
+            which = np.concatenate([part[1] for part in sampled])
+            most = min(CLIMBS, len(faces))
+            top = np.argpartition(-value, most - 1)[:most]
+            starts += [(faces[f], points[which[f]]) for f in top[np.argsort(-value[top], kind="stable")]]
+        return starts
+
+    def _climb(
+        self, duals: Duals, starts: list[tuple[NDArray[np.int32], FloatArray]]
+    ) -> list[tuple[float, Posterior]]:
+        reached = []
+        for letters, start in starts:
+            q = start.copy()
+            value = climb(self.reduction.channel[letters], duals.prices[letters], duals.beta, q, 200)
+            there = q > 0
+            reached.append((value, Posterior(letters[there].astype(np.intp), q[there] / q[there].sum())))
+        return reached
+
+    def _map(self, function: Callable[..., Any], faces: NDArray[np.int32], size: int) -> Any:
+        return self.pool.map(function, [faces[i : i + size] for i in range(0, len(faces), size)])
+
+
+def letter_posterior(x: int) -> Posterior:
+    return Posterior(np.array([x], dtype=np.intp), np.ones(1))
+
+
+def n_faces(n: int, rank: int) -> int:
+    """How many faces of 2 … rank letters there are, before any is ruled out."""
+    return sum(comb(n, size) for size in range(2, rank + 1))
+
+
+def _best(candidates: list[tuple[float, Posterior]], most: int = MOST_COLUMNS) -> list[Posterior]:
+    """The candidates with positive value, best first, without repetitions."""
+    seen = set()
+    kept: list[Posterior] = []
+    for value, column in sorted(candidates, key=lambda candidate: -candidate[0]):
+        order = np.argsort(column.letters)
+        key = (*column.letters[order].tolist(), *np.round(column.shares[order], 4).tolist())
+        if value <= WORTHWHILE or len(kept) == most:
+            break
+        if key not in seen:
+            seen.add(key)
+            kept.append(column)
+    return kept

@@ -1,0 +1,142 @@
+"""The problem that is really solved: letters that matter, with equal ones merged.
+
+Two letters with the same P(Y|x) are one class here. That is exact. Leakage depends on the classes alone, and
+a symbol whose posterior has shares q_c on some classes can be split into symbols that name one member of each
+class, with the same shares: no more leakage, and H(posterior) stays H(q). So the least L of the letters is
+the least L of the classes minus β H(X|class), and `expand` performs the split.
+
+Letters of a total mass δ that is negligible are left out. With B = 1{X is one of them}, both I(Z;Y) and
+I(Z;X) differ from (1−δ) times their value given B = 0 by at most H(B) + δ log n, which `slack` states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem import FloatArray, Problem
+
+NEGLIGIBLE = 1e-14  # probability of a letter, and difference between equal rows of P(Y|X)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A column of the linear programme: a distribution on a few classes."""
+
+    letters: NDArray[np.intp]
+    shares: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """Classes of letters with distinct P(Y|x), sorted by it."""
+
+    problem: Problem
+    members: tuple[NDArray[np.intp], ...]  # letters of the problem's X, by class
+    p: FloatArray  # (n,) probability of each class, sums to 1
+    channel: FloatArray  # (n, n_y) P(Y|class)
+    mass: float  # probability of the letters kept
+    rank: int
+
+    @property
+    def n(self) -> int:
+        return int(self.p.size)
+
+    @cached_property
+    def entropy_y(self) -> float:
+        """H(Y) in nats, given that a letter is kept."""
+        return entropy_nats(self.p @ self.channel)
+
+    @cached_property
+    def entropy_x(self) -> float:
+        """H(X) in nats, given that a letter is kept: classes and members."""
+        return entropy_nats(self.problem.p_x[np.concatenate(self.members)] / self.mass)
+
+    @cached_property
+    def entropy_class(self) -> float:
+        """H(class) in nats."""
+        return entropy_nats(self.p)
+
+    @cached_property
+    def slack(self) -> float:
+        """Nats by which I(Z;X), and I(Z;Y), can differ from what the classes say."""
+        dropped = 1.0 - self.mass
+        joint = self.problem.joint
+        largest = float(np.log(max(joint.n_x, joint.n_y, 2)))
+        # Rows count as equal, and singular values as zero, up to NEGLIGIBLE.
+        blur = NEGLIGIBLE * joint.n_y * (largest - np.log(NEGLIGIBLE))
+        return float(blur + (dropped * (largest + 1.0 - np.log(dropped)) if dropped > 0.0 else 0.0))
+
+    def entropies(self, column: Posterior) -> tuple[float, float]:
+        """H(Tq) = H(Y|z) and H(q) = H(class|z) of a posterior, in nats."""
+        return entropy_nats(column.shares @ self.channel[column.letters]), entropy_nats(column.shares)
+
+    def posteriors(self, p_z_given_x: FloatArray) -> list[Posterior]:
+        """The posteriors on classes of a channel (n_x, n_z) of the problem, without negligible shares."""
+        masses = np.array([self.problem.p_x[group] @ p_z_given_x[group] for group in self.members])
+        columns = []
+        for column in masses.T:
+            letters = np.flatnonzero(column > 1e-9 * column.sum())
+            if letters.size:
+                columns.append(Posterior(letters, column[letters] / column[letters].sum()))
+        return columns
+
+    def expand(self, posteriors: list[Posterior], weights: FloatArray) -> FloatArray:
+        """The channel (n_x, n_z) on the problem's letters whose symbols are the posteriors, members split."""
+        p_x = self.problem.p_x
+        rows, symbols, masses = [], [], []
+        n_z = 0
+        for posterior, weight in zip(posteriors, weights, strict=True):
+            groups = [self.members[c] for c in posterior.letters]
+            for chosen, share in coupling([p_x[group] / p_x[group].sum() for group in groups]):
+                for group, k, q in zip(groups, chosen, posterior.shares, strict=True):
+                    rows.append(group[k])
+                    symbols.append(n_z)
+                    masses.append(weight * share * q)
+                n_z += 1
+        table = np.zeros((self.problem.n_x, n_z))
+        table[rows, symbols] = masses
+        totals, p_z = table.sum(axis=1), table.sum(axis=0)
+        seen = totals > 0.0
+        table[seen] /= totals[seen, None]
+        table[~seen] = p_z / p_z.sum()  # left out as negligible: a draw that tells nothing
+        return table
+
+
+def reduce(problem: Problem) -> Reduction:
+    """Drop what is negligible, merge what is equal, and sort the classes by P(Y|x)."""
+    kept = np.flatnonzero(problem.p_x >= NEGLIGIBLE)
+    order = kept[np.lexsort(problem.p_y_given_x[kept].T)]
+    breaks = np.any(np.abs(np.diff(problem.p_y_given_x[order], axis=0)) > NEGLIGIBLE, axis=1)
+    members = tuple(np.split(order, np.flatnonzero(breaks) + 1))
+    mass = float(problem.p_x[kept].sum())
+    p = np.array([problem.p_x[group].sum() for group in members])
+    channel = np.array([problem.p_xy[group].sum(axis=0) for group in members]) / p[:, None]
+    singular = np.linalg.svd(channel, compute_uv=False)
+    rank = int((singular > NEGLIGIBLE * singular[0]).sum())
+    return Reduction(problem, members, p / p.sum(), np.ascontiguousarray(channel), min(mass, 1.0), rank)
+
+
+def entropy_nats(p: FloatArray) -> float:
+    positive = p[p > 0]
+    return max(0.0, float(-(positive * np.log(positive)).sum()))
+
+
+def coupling(marginals: list[FloatArray]) -> list[tuple[list[int], float]]:
+    """A joint distribution with these marginals and few atoms: walk along all of them at once."""
+    at = [0] * len(marginals)
+    left = [float(marginal[0]) for marginal in marginals]
+    atoms = []
+    while True:
+        share = min(left)
+        atoms.append((list(at), share))
+        left = [rest - share for rest in left]
+        for i, marginal in enumerate(marginals):
+            if left[i] <= 1e-16:
+                if at[i] == marginal.size - 1:
+                    return atoms
+                at[i] += 1
+                left[i] = float(marginal[at[i]])
