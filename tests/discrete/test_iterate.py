@@ -107,3 +107,25 @@ def test_cancelling_stops_and_says_so():
     ended = run(lambda k: 0.9 - 1e-4 * k, cancelled=cancelled)
     assert ended.status == [Status.INTERRUPTED]
     assert ended.n_steps[0] == 1
+
+
+def test_a_run_that_rests_but_may_not_stop_yet_is_no_cycle():
+    """Like splitting before its copies agree: L is constant to the last digit, and `settled` is false."""
+
+    class Resting(Scripted):
+        def start(self, problem, p, beta, parameter):
+            state = super().start(problem, p, beta, parameter)
+            state.settled = np.zeros(len(p), dtype=bool)
+            return state
+
+    algorithm = Resting(lambda k: 0.5 + 1e-16 * (k % 2))
+    ended = iterate(
+        algorithm,
+        Problem(paper_joint()),
+        np.full((1, 1, 2), 0.5),
+        np.ones(1),
+        np.ones(1),
+        tol=1e-6,
+        max_steps=3000,
+    )
+    assert ended.status == [Status.STEP_LIMIT]

@@ -20,6 +20,7 @@ from .problem import FloatArray, Problem
 SAME = 1e-9
 # Steps without a lower L after which an oscillating run is given up.
 PATIENCE = 1000
+ROUND_OFF = 1e-13
 
 
 @dataclass
@@ -150,7 +151,8 @@ class _OrbitWatch:
         objective = state.objective[active]
         lower = objective < self.lowest[active] - self.tol
         self.lowest[active[lower]] = objective[lower]
-        rising = change > 0
+        # A run at rest still turns up and down in its last digit; such changes are no turns.
+        rising = np.where(np.abs(change) > ROUND_OFF, change > 0, self.rising[active])
         self.idle[active] = np.where(lower, 0, self.idle[active] + 1)
         self.turns[active] = np.where(lower, 0, self.turns[active] + (rising != self.rising[active]))
         self.rising[active] = rising

@@ -72,7 +72,7 @@ def solve(
     alpha : float or floats, optional
         Regularisation of ``dca-ridge`` and ``dca-sparse``, 0.1 by default. Several are all tried.
     penalty : float, optional
-        Penalty of ``splitting``.
+        Penalty of ``splitting``, in units of n_z · max(1, β); 2 by default.
     tol : float
         ``exact``: the gap to prove, in bits. Others: stop rule |L_k − L_{k+1}| ≤ tol, in bits.
     max_steps : int
