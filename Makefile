@@ -14,6 +14,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing into .venv (first time: a few minutes)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,dev]'
+	@echo "Compiling the solvers, once"
+	@$(BIN)/pfunnel demo --output .venv/demo > /dev/null
 	@touch $(STAMP)
 
 demo: $(STAMP)

@@ -186,9 +186,11 @@ def _step(
 
         # Past the last digit the plain step may raise L by a rounding error; it is a fixed point then.
         if after <= before:
-            log_p[:, :] = second
-            p[:, :] = p_next
-            direction[:, :] = next_direction
+            for x in range(n_x):  # slice assignment would double the time to compile
+                for z in range(n_z):
+                    log_p[x, z] = second[x, z]
+                    p[x, z] = p_next[x, z]
+                    direction[x, z] = next_direction[x, z]
             objective[task] = after
         elif not after < np.inf:
             objective[task] = np.nan

@@ -83,7 +83,8 @@ def next_faces(faces: NDArray[np.int32], allowed: NDArray[np.bool_]) -> NDArray[
                         break
                 if good:
                     if fill == 1:
-                        result[total, :size] = faces[f]
+                        for k in range(size):
+                            result[total, k] = faces[f, k]
                         result[total, size] = new
                     total += 1
     return result
@@ -139,7 +140,9 @@ def climb(channel: FloatArray, prices: FloatArray, beta: float, q: FloatArray, n
             q[k] = new
         if moved < 1e-9:
             break
-    q /= q.sum()
+    total = q.sum()
+    for k in range(size):
+        q[k] /= total
     for y in range(n_y):
         t[y] = 0.0
         for k in range(size):
@@ -198,9 +201,9 @@ def _flat_directions(face_channel: FloatArray) -> FloatArray:
     _, vectors = np.linalg.eigh(np.dot(scaled, scaled.T))
     directions = np.empty((size, size))
     for d in range(size):
+        mean = vectors[:, d].sum() / size
         for k in range(size):
-            directions[d, k] = vectors[k, d]
-        directions[d] -= directions[d].sum() / size
+            directions[d, k] = vectors[k, d] - mean
     return directions
 
 
@@ -350,9 +353,12 @@ def search_faces(
                             length += (t[top, i, y] - t[top, j, y]) ** 2 / total
                     if length > longest:
                         longest, a, b = length, i, j
-            q[depth] = q[top]
-            t[depth] = t[top]
-            convex[depth] = convex[top]
+            for v in range(size):
+                convex[depth, v] = convex[top, v]
+                for k in range(size):
+                    q[depth, v, k] = q[top, v, k]
+                for y in range(n_y):
+                    t[depth, v, y] = t[top, v, y]
             value = 0.0
             linear = 0.0
             for k in range(size):
@@ -372,6 +378,7 @@ def search_faces(
             depth += 1
             if value > threshold:
                 state[f] = 2
-                found[f] = q[top, a]
+                for k in range(size):
+                    found[f, k] = q[top, a, k]
                 break
     return bound, nodes

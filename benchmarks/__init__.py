@@ -1,0 +1,1 @@
+"""Measurements: ratios within one run, with steps and objective beside every time."""

@@ -1,0 +1,14 @@
+"""The command line, `pfunnel`: one file a command, each parses, calls the library and prints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run `pfunnel` with these arguments (the process's own by default) and exit with its code."""
+    from .running import run
+
+    sys.exit(run(sys.argv[1:] if argv is None else argv))

@@ -1,0 +1,62 @@
+"""The commands of `pfunnel`, put together."""
+
+from __future__ import annotations
+
+from functools import cache
+from inspect import cleandoc
+from typing import Annotated, Any
+
+import typer
+
+from .demo import demo
+from .frontier import frontier
+from .release import release
+from .solve import solve
+
+app = typer.Typer(
+    name="pfunnel",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: rich would take a third of its time
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _paragraphs(text: str | None) -> str:
+    """A docstring with each paragraph on one line, so that the terminal's width breaks it."""
+    return "\n\n".join(" ".join(part.split()) for part in cleandoc(text or "").split("\n\n"))
+
+
+for function, summary in (
+    (demo, "Solve the paper's example with every method."),
+    (solve, "Find the best release for one target."),
+    (frontier, "Trace the whole trade-off."),
+    (release, "Apply a mechanism to a table."),
+):
+    app.command(help=_paragraphs(function.__doc__), short_help=summary)(function)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from .. import __version__
+
+        typer.echo(f"pfunnel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def pfunnel(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Release data that stays useful and tells as little as possible about a private attribute.
+
+    All information is in bits: utility is I(Z;X), leakage is I(Z;Y), for public X, private Y, released Z.
+    """
+
+
+@cache
+def command() -> Any:
+    """The click command of the whole line."""
+    return typer.main.get_command(app)

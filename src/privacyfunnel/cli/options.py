@@ -1,0 +1,210 @@
+"""The options that several commands share, with their help and checks."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Annotated
+
+import typer
+
+from ..discrete.batch import PAPER_METHODS
+from ..discrete.solve import METHODS
+from ..errors import DataFileError, InvalidInputError
+from ..tabulate import MAX_LETTERS
+
+
+def numbers(value: float | Sequence[float] | None) -> float | Sequence[float] | None:
+    for number in [] if value is None else [value] if isinstance(value, (int, float)) else value:
+        if not (math.isfinite(number) and number >= 0):
+            raise typer.BadParameter(f"it must be a finite number, 0 or more, and is {number:g}")
+    return value
+
+
+def _methods(value: str | Sequence[str]) -> str | Sequence[str]:
+    for name in [value] if isinstance(value, str) else value:
+        if name not in METHODS:
+            close = get_close_matches(name, METHODS, n=1)
+            remedy = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(METHODS)}"
+            raise typer.BadParameter(f"{name!r} is no method; {remedy}")
+    return value
+
+
+def _missing(value: str) -> str:
+    if value not in ("error", "letter"):
+        raise typer.BadParameter(f"{value!r} is neither 'error' nor 'letter'")
+    return value
+
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="The table: a .csv, .tsv (both also .gz) or .parquet file. It is read in batches and may be "
+        "larger than memory.",
+    ),
+]
+Public = Annotated[
+    list[str],
+    typer.Option(
+        metavar="COLUMN",
+        help="The column to be released in disguise (X). Repeat for several: a letter is a combination.",
+    ),
+]
+Private = Annotated[
+    list[str],
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that must not be learned (Y). Repeat for several: combinations are protected.",
+    ),
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        metavar="error|letter",
+        callback=_missing,
+        help="What a missing value (in CSV an empty field) is: an error, or a letter of its own. Records "
+        "are never dropped.",
+    ),
+]
+MaxLetters = Annotated[
+    int,
+    typer.Option(
+        metavar="NUMBER",
+        min=1,
+        help="The most distinct letters that either side may have.",
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        show_default="a comma; a tab in .tsv",
+        help="What separates the fields of a CSV file.",
+    ),
+]
+_METHOD_HELP = f"How to solve: {', '.join(METHODS)}."
+Method = Annotated[str, typer.Option(metavar="METHOD", callback=_methods, help=_METHOD_HELP)]
+Methods = Annotated[
+    list[str],
+    typer.Option(
+        metavar="METHOD",
+        callback=_methods,
+        help=_METHOD_HELP + " Repeat to compare several.",
+    ),
+]
+Alpha = Annotated[
+    list[float] | None,
+    typer.Option(
+        metavar="NUMBER",
+        callback=numbers,
+        show_default="0.1",
+        help="Regularisation of dca-ridge and dca-sparse. Repeat to try several.",
+    ),
+]
+Penalty = Annotated[
+    float | None,
+    typer.Option(metavar="NUMBER", callback=numbers, help="Penalty of splitting."),
+]
+Symbols = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--n-z",
+        metavar="NUMBER",
+        min=1,
+        show_default="max(|X|, |Y|) + 1",
+        help="How many symbols Z may have. Repeat to try several.",
+    ),
+]
+Starts = Annotated[
+    int,
+    typer.Option("--n-starts", metavar="NUMBER", min=1, help="Random starts for each setting."),
+]
+Tol = Annotated[
+    float,
+    typer.Option(
+        metavar="BITS",
+        callback=numbers,
+        help="Stop when a step changes the objective by no more.",
+    ),
+]
+MaxSteps = Annotated[
+    int,
+    typer.Option(metavar="NUMBER", min=1, help="Steps after which a start is given up."),
+]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--n-jobs",
+        metavar="NUMBER",
+        help="Worker threads; -1 for all cores. The result does not depend on it.",
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        metavar="NUMBER",
+        min=0,
+        help="Makes the random starts, and so the result, repeatable.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
+
+LETTERS = MAX_LETTERS
+
+
+def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
+    """Refuse, before any work, to write where it cannot be done or over a file that is read."""
+    seen: dict[str, str] = {os.path.realpath(name): name for name in inputs}
+    for name in outputs:
+        if name is None:
+            continue
+        real = os.path.realpath(name)
+        if real in seen:
+            raise InvalidInputError(
+                f"{name}: this file is already used as {seen[real]!r}; give the output another name."
+            )
+        seen[real] = name
+        folder = os.path.dirname(real)
+        if os.path.isdir(real):
+            raise DataFileError(f"{name}: this is a folder; name a file in it.")
+        if not os.path.isdir(folder):
+            raise DataFileError(f"{name}: there is no folder {os.path.dirname(name)!r}; create it first.")
+        if not os.access(folder, os.W_OK):
+            raise DataFileError(
+                f"{name}: the folder may not be written; choose another one or change its permissions."
+            )
+
+
+def check_figure(path: str) -> None:
+    """Refuse, before any work, a figure of an unknown kind or without matplotlib."""
+    from ..plotting import _import_figure
+
+    if not path.lower().endswith((".png", ".pdf", ".svg")):
+        raise InvalidInputError(f"{path}: the name of a figure must end in .png, .pdf or .svg; rename it.")
+    _import_figure()
+
+
+def takes_alpha(method: str) -> bool:
+    return method in PAPER_METHODS
+
+
+def takes_penalty(method: str) -> bool:
+    return method == "splitting"
+
+
+def check_settings(methods: Sequence[str], alpha: object, penalty: object) -> None:
+    """Refuse a setting that none of the methods has."""
+    for value, name, takes in ((alpha, "alpha", takes_alpha), (penalty, "penalty", takes_penalty)):
+        if value is not None and not any(map(takes, methods)):
+            owners = " and ".join(filter(takes, METHODS))
+            raise InvalidInputError(f"{name} belongs to {owners}; leave it out for {', '.join(methods)}.")
+
+
+def check_table_name(path: str) -> None:
+    """Refuse, before any work, a table file of an unknown kind."""
+    from ..files import file_kind
+
+    file_kind(path)

@@ -1,0 +1,114 @@
+"""The reference of the command line, docs/cli.md, made from the commands themselves.
+
+Write it anew with: python -m privacyfunnel.cli.reference docs/cli.md
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..persistence import write_atomic
+from .app import command
+
+_INTRODUCTION = """\
+# Command line
+
+This page is generated from the commands: `python -m privacyfunnel.cli.reference docs/cli.md`.
+
+All information is in bits. Utility is I(Z;X) and leakage I(Z;Y), for public X, private Y and released Z.
+
+```sh
+pfunnel demo                                                        # the paper's example, with a figure
+pfunnel frontier people.csv --public job --private sex --plot f.png  # what is possible
+pfunnel solve people.csv --public job --private sex --min-utility 2 --output m.json
+pfunnel release people.csv --mechanism m.json --output released.csv
+```
+
+## Files
+
+Tables are `.csv`, `.tsv` (both also `.gz`) or `.parquet`, by the ending of the name. They are read and
+written in batches and may be larger than memory.
+
+- In CSV every value is text and stays it: `007` stays `007`. An empty field is a missing value. The first
+  line names the columns; the text is UTF-8. A mechanism that was solved on a Parquet file with numbers fits
+  a CSV file with the same numbers, but not the other way round.
+- In Parquet every column keeps its type. Metadata of the file are not copied to the output.
+- An output appears whole or not at all: after an error, Ctrl-C or a full disk nothing is left of it. A file
+  of the same name is replaced; a file that is read cannot be the output.
+- Records in messages are counted from 1, without the header; lines are lines of the file.
+
+## What a release protects
+
+A mechanism is made for its public columns, and says how much they tell about the private ones once they are
+replaced. `pfunnel release` therefore
+
+- replaces the public columns by the released one (`--keep-public` keeps them too, for tests),
+- drops the private columns. A file that `pfunnel solve --output` wrote names them; one saved from Python
+  with `mechanism.save` does not, so name them with `--drop`,
+- passes all other columns through unchanged and lists them in a warning. **They are not protected**: a
+  column that tells the private one, alone or together with z, undoes the release. Drop what the receiver
+  does not need.
+
+Random numbers come from the operating system. With `--seed` anybody who knows the seed can undo the noise.
+Release once and hand out the result: each further release of the same records tells more.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | a stated gate failed |
+| 2 | bad input: one line on stderr says what is wrong, where, and what to do |
+| 130 | interrupted with Ctrl-C |
+| 141 | the reader of a pipe went away, as in `pfunnel release … --output - \\| head` |
+| 143 | terminated |
+
+Warnings are single lines on stderr that begin with `warning:`. A progress bar is shown on stderr when that
+is a terminal and the work takes longer than a moment. With `--json` stdout holds one JSON object and nothing
+else.
+"""
+
+
+def markdown() -> str:
+    """The whole page."""
+    root = command()
+    return "\n".join([_INTRODUCTION, *(_section(name, part) for name, part in root.commands.items())])
+
+
+def _section(name: str, part: Any) -> str:
+    arguments = [p for p in part.params if p.param_type_name == "argument"]
+    named = [p for p in part.params if p.param_type_name == "option" and p.name != "help"]
+    usage = " ".join(["pfunnel", name, *(str(p.metavar or p.name) for p in arguments), "[OPTIONS]"])
+    lines = [f"## pfunnel {name}", "", "```", usage, "```", "", str(part.help), ""]
+    lines += ["| argument or option | meaning | default |", "|---|---|---|"]
+    lines += [_row(p) for p in [*arguments, *named]]
+    return "\n".join(lines) + "\n"
+
+
+def _row(parameter: Any) -> str:
+    name = parameter.metavar or parameter.name
+    if parameter.param_type_name == "option":
+        value = "" if parameter.is_flag else f" {parameter.metavar}"
+        name = ", ".join(parameter.opts) + value
+    cells = (f"`{name}`", str(parameter.help or ""), _default(parameter))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _default(parameter: Any) -> str:
+    if parameter.required:
+        return "required"
+    if isinstance(parameter.show_default, str):
+        return parameter.show_default
+    value = parameter.default() if callable(parameter.default) else parameter.default
+    if value is None or value is False:
+        return ""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return ", ".join(f"`{item}`" for item in values)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        write_atomic(sys.argv[1], markdown())
+    else:
+        print(markdown(), end="")

@@ -1,0 +1,144 @@
+"""How a command ends: exit codes, and errors and warnings as one line on stderr.
+
+0 done, 1 a stated gate failed, 2 bad input, 130 interrupted (Ctrl-C), 141 the reader of a pipe went away,
+143 terminated. A traceback is a bug.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import typer
+
+from ..errors import PrivacyFunnelError, PrivacyFunnelWarning
+
+BAD_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 130, 141, 143
+
+# The base of every complaint about arguments; typer does not export it.
+_UsageProblem: Any = typer.BadParameter.__mro__[2]
+
+_NAMES = "beta|min_utility|max_leakage|alpha|penalty|n_z|n_starts|n_points|n_jobs|tol|max_steps|max_letters"
+# A name that is not quoted (that would be a column's), or name='value' for names that are also plain words.
+_OPTION = re.compile(rf"(?<![\w'\"-])(?:({_NAMES})(?![\w'\"-])|(missing|method)=[\"']?([\w-]+)[\"']?)")
+_PREFIX = re.compile(
+    r"^(Joint(\.\w+)?|solve|frontier|release|release_frame|save|save_figure|plot_frontier): "
+)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command line and return its exit code."""
+    with _one_line_warnings(), _ending_on_sigterm():
+        try:
+            code = _invoke(argv)
+            sys.stdout.flush()
+            return code
+        except (KeyboardInterrupt, typer.Abort):
+            _discard_output()
+            return _complain("interrupted; no file was left unfinished.", INTERRUPTED)
+        except _Terminated:
+            _discard_output()
+            return TERMINATED
+        except BrokenPipeError:
+            _discard_output()
+            return BROKEN_PIPE
+        except _UsageProblem as problem:
+            return _complain(_usage(problem), BAD_INPUT)
+        except PrivacyFunnelError as error:
+            return _complain(in_options(str(error)), BAD_INPUT)
+        except MemoryError:
+            return _complain(
+                "there is not enough memory for tables of this size; group letters, or lower --n-z.",
+                BAD_INPUT,
+            )
+
+
+def _invoke(argv: Sequence[str]) -> int:
+    from .app import command
+
+    try:
+        with command().make_context("pfunnel", list(argv) or ["--help"]) as context:
+            context.command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def warn(message: str) -> None:
+    """One line on stderr that begins with "warning:"."""
+    _line("warning", message, typer.colors.YELLOW)
+
+
+def in_options(message: str) -> str:
+    """A message of the library in the words of the command line: min_utility is --min-utility here."""
+
+    def option(found: re.Match[str]) -> str:
+        name, word, value = found.groups()
+        return f"--{word} {value}" if word else "--" + name.replace("_", "-")
+
+    return _OPTION.sub(option, _PREFIX.sub("", message))
+
+
+def _usage(problem: Any) -> str:
+    message = str(problem.format_message())
+    context = getattr(problem, "ctx", None)
+    path = context.command_path if context is not None else "pfunnel"
+    message = message.rstrip(".")
+    return f"{message} See {path} --help." if message.endswith("?") else f"{message}; see {path} --help."
+
+
+def _complain(message: str, code: int) -> int:
+    _line("error", message, typer.colors.RED)
+    return code
+
+
+def _line(kind: str, message: str, colour: str) -> None:
+    typer.secho(f"{kind}: ", fg=colour, bold=True, nl=False, err=True)
+    typer.echo(" ".join(message.split()), err=True)
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere: writing it may wait for a reader, or fail, at the very end."""
+    if sys.__stdout__ is not None and sys.stdout is sys.__stdout__:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+
+
+@contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        warn(in_options(str(message)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PrivacyFunnelWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Turn the polite request to end into an exception, so that temporary files are removed."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,199 @@
+"""pfunnel solve: the best release for one target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InvalidInputError
+from . import options
+
+if TYPE_CHECKING:
+    from ..joint import Joint
+    from ..solution import Solution
+
+_LEVEL = 0.95
+
+
+def solve(
+    data: options.Data,
+    public: options.Public,
+    private: options.Private,
+    beta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            callback=options.numbers,
+            help="Target: minimise leakage − β · utility.",
+        ),
+    ] = None,
+    min_utility: Annotated[
+        float | None,
+        typer.Option(
+            metavar="BITS",
+            callback=options.numbers,
+            help="Target: the least leakage with at least this utility I(Z;X).",
+        ),
+    ] = None,
+    max_leakage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="BITS",
+            callback=options.numbers,
+            help="Target: the most utility with at most this leakage I(Z;Y).",
+        ),
+    ] = None,
+    method: options.Method = "auto",
+    alpha: options.Alpha = None,
+    penalty: options.Penalty = None,
+    n_z: options.Symbols = None,
+    n_starts: options.Starts = 20,
+    tol: options.Tol = 1e-6,
+    max_steps: options.MaxSteps = 10_000,
+    n_jobs: options.Jobs = -1,
+    seed: options.Seed = None,
+    missing: options.Missing = "error",
+    max_letters: options.MaxLetters = options.LETTERS,
+    delimiter: options.Delimiter = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Save the mechanism here, for 'pfunnel release'."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Find what to release of the public columns: useful, and telling little about the private ones.
+
+    The joint distribution is estimated from the records of DATA. Prints the utility and leakage of the
+    release found, with a 95 % interval for its leakage on the population that the records come from.
+    """
+    targets = {"beta": beta, "min_utility": min_utility, "max_leakage": max_leakage}
+    named = [name for name, value in targets.items() if value is not None]
+    if len(named) != 1:
+        raise InvalidInputError(
+            f"pass exactly one of beta, min_utility and max_leakage; got {' and '.join(named) or 'none'}."
+        )
+    options.check_outputs([output], [data])
+
+    from ..discrete.solve import solve as find
+    from ..files import read_joint
+    from ..persistence import encode_labels
+    from .mechanism_file import save_mechanism
+    from .output import print_json
+
+    joint = read_joint(
+        data, public=public, private=private, missing=missing, max_letters=max_letters, delimiter=delimiter
+    )
+    if output is not None:
+        encode_labels(joint.x_labels, "x_labels")  # what cannot be saved is better known before the work
+    solution = find(
+        joint,
+        beta=beta,
+        min_utility=min_utility,
+        max_leakage=max_leakage,
+        method=method,
+        alpha=alpha,
+        penalty=penalty,
+        n_z=n_z,
+        n_starts=n_starts,
+        tol=tol,
+        max_steps=max_steps,
+        n_jobs=n_jobs,
+        rng=seed,
+    )
+    if output is not None:
+        save_mechanism(output, solution.mechanism, joint.y_names)
+    values = _values(data, joint, solution, seed) | {"output": output}
+    if as_json:
+        print_json(values)
+    else:
+        _print(values, solution, method)
+
+
+def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> dict[str, Any]:
+    from ..information import measure
+    from .output import joint_values
+
+    interval = solution.leakage_interval(level=_LEVEL, rng=seed)
+    targets = {name: getattr(solution, name) for name in ("beta", "min_utility", "max_leakage")}
+    return {
+        "command": "solve",
+        **joint_values(data, joint),
+        "target": {name: value for name, value in targets.items() if value is not None},
+        "method": solution.method,
+        "status": solution.status.name,
+        "converged": solution.status.ok,
+        "utility": solution.utility,
+        "leakage": solution.leakage,
+        "leakage_interval": {
+            "level": interval.level,
+            "low": interval.low,
+            "high": interval.high,
+            "method": interval.method,
+        },
+        "objective": solution.objective,
+        "lower_bound": solution.lower_bound,
+        "gap": solution.gap,
+        "n_z": solution.mechanism.n_z,
+        "measures": measure(joint, solution.mechanism).to_dict(),
+        "n_steps": solution.n_steps,
+        "seconds": solution.seconds,
+        "notes": list(solution.notes),
+    }
+
+
+def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> None:
+    from .output import describe_joint, percent, plural, print_facts
+    from .running import in_options
+
+    joint, measures, interval = solution.joint, values["measures"], values["leakage_interval"]
+    top = joint.mutual_information
+    facts = [
+        ("Asked for", _target(solution), ""),
+        (
+            "Utility",
+            f"I(Z;X) = {solution.utility:.5f} bit",
+            f"{percent(solution.utility, joint.entropy_x)} of H(X) = {joint.entropy_x:.5f}",
+        ),
+        (
+            "Leakage",
+            f"I(Z;Y) = {solution.leakage:.5f} bit",
+            f"{percent(solution.leakage, top)} of I(X;Y) = {top:.5f}",
+        ),
+        (
+            "",
+            f"{interval['low']:.5f} to {interval['high']:.5f} bit",
+            f"{100 * _LEVEL:g} % interval for the population of these records",
+        ),
+        (
+            "Adversary",
+            f"right about {' × '.join(joint.y_names)} {100 * measures['guess_after']:.2f} % of the time",
+            f"{100 * measures['guess_before']:.2f} % without the release",
+        ),
+        ("Mechanism", f"{plural(joint.n_x, 'letter')} → {plural(solution.mechanism.n_z, 'symbol')}", ""),
+        (
+            "Method",
+            solution.method,
+            f"{'chosen by auto; ' if asked_method == 'auto' else ''}{plural(solution.n_steps, 'step')}, "
+            f"{solution.seconds:.2f} s",
+        ),
+        ("Status", in_options(solution.status.value), ""),
+        *[("Note", in_options(note), "") for note in solution.notes],
+    ]
+    if solution.gap is not None:
+        facts.insert(3, ("", f"at most {solution.gap:.2g} bit above the optimum", "proved"))
+    if values["output"] is not None:
+        facts.append(
+            ("Saved", values["output"], "apply it with: pfunnel release DATA --mechanism … --output …")
+        )
+    print_facts(describe_joint(values["data"], joint), facts)
+
+
+def _target(solution: Solution) -> str:
+    if solution.beta is not None:
+        return f"the least I(Z;Y) − {solution.beta:g} · I(Z;X), which is {solution.objective:.5f} bit here"
+    if solution.min_utility is not None:
+        return f"the least leakage with utility ≥ {solution.min_utility:g} bit"
+    return f"the most utility with leakage ≤ {solution.max_leakage:g} bit"

@@ -1,0 +1,93 @@
+"""Tables in CSV and Parquet files, read and written in batches, so that a file need not fit in memory.
+
+A CSV file is text: every value stays the text it is ("007" stays "007") and an empty field is a missing
+value. A Parquet file keeps its types. The ending of the name says which of them a file is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ..errors import DataFileError, InvalidInputError
+from ..joint import Joint
+from ..progress import progress_bar
+from ..tabulate import MAX_LETTERS, PairCounter
+from .base import DELIMITERS, STDOUT, Path_, TableFile, TableWriter, file_kind
+from .csv_files import CsvFile
+from .parquet_files import ParquetFile
+from .writing import atomic_stream, open_writer
+
+__all__ = [
+    "STDOUT",
+    "CsvFile",
+    "ParquetFile",
+    "TableFile",
+    "TableWriter",
+    "atomic_stream",
+    "file_kind",
+    "open_table",
+    "open_writer",
+    "read_joint",
+]
+
+
+def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
+    """A CSV or Parquet file, by the ending of its name, with its columns known and no record read yet."""
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        raise DataFileError(f"{name}: this is a folder; name a file in it.")
+    kind, _ = file_kind(name)
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+        raise InvalidInputError(
+            f"The delimiter must be a single character, such as ';'; it is {delimiter!r}."
+        )
+    try:
+        with open(name, "rb") as file:
+            empty = not file.read(1)
+    except OSError as error:
+        raise DataFileError(
+            f"{name}: cannot read the file ({error.strerror or error}); check the name and its permissions."
+        ) from None
+    if empty:
+        raise InvalidInputError(f"{name}: the file is empty; pass a table with a header and records.")
+    return ParquetFile(name) if kind == ".parquet" else CsvFile(name, delimiter or DELIMITERS[kind])
+
+
+def read_joint(
+    path: Path_,
+    *,
+    public: str | Sequence[str],
+    private: str | Sequence[str],
+    missing: str = "error",
+    max_letters: int = MAX_LETTERS,
+    delimiter: str | None = None,
+    progress: bool | None = None,
+) -> Joint:
+    """The empirical joint of columns of a file, which is read once and in batches.
+
+    Parameters
+    ----------
+    path : CSV or Parquet file
+    public, private, missing, max_letters
+        As for `Joint.from_frame`. In a CSV file letters are text and an empty field is missing.
+    delimiter : str, optional
+        What separates the fields of a CSV file; by default a comma, in .tsv a tab.
+    progress : bool, optional
+        Show a progress bar; by default when stderr is a terminal and the work takes longer than a moment.
+    """
+    import pyarrow as pa
+
+    counter = PairCounter(public, private, missing=missing, max_letters=max_letters)
+    columns = [*counter.public, *counter.private]
+    table = open_table(path, delimiter=delimiter)
+    try:
+        with progress_bar(f"Reading {os.path.basename(table.path)}", progress) as report:
+            for batch in table.batches(columns, letters=columns, report=report):
+                counter.update_frame(pa.Table.from_batches([batch]))
+        return counter.to_joint()
+    except InvalidInputError as error:
+        message = str(error)
+        if message.startswith(table.path):
+            raise
+        raise type(error)(f"{table.path}: {message.removeprefix('Joint: ')}") from None

@@ -1,0 +1,86 @@
+"""What the kinds of table files have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from typing import Any, Protocol
+
+from ..errors import InvalidInputError
+from ..progress import Report
+from ..tabulate import _suggest
+
+Path_ = str | PathLike[str]
+
+STDOUT = "-"
+BATCH_ROWS = 1 << 16  # the most records in memory at a time
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+def file_kind(path: Path_) -> tuple[str, bool]:
+    """The kind of a table file (".csv", ".tsv", ".parquet") and whether it is gzipped, by its name."""
+    name = os.fspath(path).lower()
+    compressed = name.endswith(".gz")
+    kind = os.path.splitext(name.removesuffix(".gz"))[1]
+    if kind not in (*DELIMITERS, ".parquet") or (compressed and kind == ".parquet"):
+        raise InvalidInputError(
+            f"{os.fspath(path)}: the name must end in .csv, .csv.gz, .tsv, .tsv.gz or .parquet, which says "
+            "what the file is; rename it."
+        )
+    return kind, compressed
+
+
+class TableFile:
+    """A table in a file: the names of its columns, and its records in batches."""
+
+    path: str
+    columns: tuple[str, ...]
+
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        letters: Sequence[str] = (),
+        report: Report | None = None,
+    ) -> Iterator[Any]:
+        """The records as pyarrow RecordBatches of at most BATCH_ROWS, in order.
+
+        Parameters
+        ----------
+        columns : names, optional
+            Only these, in this order; all by default.
+        letters : names
+            Columns of a CSV file in which an empty text is missing even if it is in quotes.
+        report : callable, optional
+            Called with (done, total) after each batch.
+        """
+        raise NotImplementedError
+
+    def schema(self, columns: Sequence[str] | None = None) -> Any:
+        """The pyarrow Schema of `batches`."""
+        raise NotImplementedError
+
+    def require(self, columns: Sequence[str]) -> None:
+        """InvalidInputError if one of the columns is not in the file; it suggests the closest names."""
+        for name in columns:
+            if name not in self.columns:
+                raise InvalidInputError(
+                    f"{self.path}: there is no column {name!r}; {_suggest(name, list(self.columns))}."
+                )
+
+    def _distinct(self, names: Sequence[str]) -> tuple[str, ...]:
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise InvalidInputError(f"{self.path}: two columns are named {name!r}; rename one of them.")
+            seen.add(name)
+        return tuple(names)
+
+
+class TableWriter(Protocol):
+    """Takes tables of one schema, in order."""
+
+    def write(self, table: Any) -> None:
+        """Append the records of a pyarrow Table."""
+        ...

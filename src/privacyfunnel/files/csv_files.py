@@ -1,0 +1,244 @@
+"""CSV files: read with pyarrow in blocks, written with quotes only where a value needs them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, NoReturn
+
+from ..errors import DataFileError, InvalidInputError
+from ..progress import Report
+from . import base
+from .base import TableFile, file_kind
+
+_BLOCK = 1 << 21  # bytes that are parsed at a time; a record must fit
+
+
+class CsvFile(TableFile):
+    """A CSV file, gzipped or not; every column is text."""
+
+    def __init__(self, path: str, delimiter: str) -> None:
+        self.path, self.delimiter = path, delimiter
+        self.compressed = file_kind(path)[1]
+        self.columns = self._header()
+
+    def schema(self, columns: Sequence[str] | None = None) -> Any:
+        import pyarrow as pa
+
+        return pa.schema([(name, pa.string()) for name in (self.columns if columns is None else columns)])
+
+    def require(self, columns: Sequence[str]) -> None:
+        absent = [name for name in columns if name not in self.columns]
+        found = next((mark for mark in ",;\t|" if mark in self.columns[0]), None)
+        if absent and found and len(self.columns) == 1:
+            raise InvalidInputError(
+                f"{self.path}: there is no column {absent[0]!r}; the fields seem to be separated by "
+                f"{found!r} and not by {self.delimiter!r}: pass that as the delimiter."
+            )
+        super().require(columns)
+
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        letters: Sequence[str] = (),
+        report: Report | None = None,
+    ) -> Iterator[Any]:
+        import pyarrow as pa
+
+        wanted = list(self.columns if columns is None else columns)
+        self.require(wanted)
+        last = self.columns[-1]
+        ending = None
+        try:
+            size = os.path.getsize(self.path)
+            # Not closed here: pyarrow reads ahead in a thread and closes it after that.
+            file = pa.OSFile(self.path)
+            for block in self._reader(file, dict.fromkeys([*wanted, last])):
+                if block.num_rows:
+                    ending = block.column(last)[-1].as_py()
+                yield from _sliced(_without_empty(block.select(wanted), letters))
+                if report is not None:
+                    report(file.tell() >> 20, size >> 20)  # megabytes
+            if ending is not None and ("\n" in ending or "\r" in ending):
+                self._check_end()
+        except (pa.ArrowInvalid, OSError) as error:
+            self._explain(error)
+
+    def _reader(self, file: Any, columns: Any) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv as pa_csv
+
+        return pa_csv.open_csv(
+            pa.CompressedInputStream(file, "gzip") if self.compressed else file,
+            read_options=pa_csv.ReadOptions(block_size=_BLOCK),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=True,
+                # In a table of one column an empty line is a record whose value is missing.
+                ignore_empty_lines=len(self.columns) > 1,
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=self.schema(),
+                include_columns=list(columns),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+    def _header(self) -> tuple[str, ...]:
+        try:
+            with self._open() as file:
+                head = file.read(_BLOCK)
+            if len(head) == _BLOCK:  # which may end within a character
+                head = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1]
+            rows = csv.reader(io.StringIO(head.decode("utf-8-sig"), newline=""), delimiter=self.delimiter)
+            names = next((row for row in rows if row), [])
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+            self._explain(error)
+        if not names:
+            raise InvalidInputError(
+                f"{self.path}: the file is empty; pass a table with a header and records."
+            )
+        return self._distinct(names)
+
+    def _open(self) -> Any:
+        return gzip.open(self.path) if self.compressed else open(self.path, "rb")
+
+    def _check_end(self) -> None:
+        """Refuse a file whose last quotation mark is not closed: what follows it is taken for one value.
+
+        Only such a value, or one with a line break in it, can be the last and hold a line break.
+        """
+        if not self.compressed:
+            with self._open() as file:
+                file.seek(-min(os.path.getsize(self.path), 1024), os.SEEK_END)
+                if file.read().rstrip(b"\r\n").endswith(b'"'):
+                    return
+        self._scan()
+
+    def _explain(self, error: Exception) -> NoReturn:
+        """Say where the file is wrong, or what pyarrow says."""
+        self._scan()
+        reason = str(error).splitlines()[0]
+        raise InvalidInputError(f"{self.path}: this cannot be read as CSV ({reason}); correct the file.")
+
+    def _scan(self) -> None:
+        """Read the file slowly, to the first line that cannot be used."""
+        start = 1
+        try:
+            with self._open() as file:
+                rows = csv.reader(self._lines(file), delimiter=self.delimiter, strict=True)
+                width = 0
+                for row in rows:
+                    width = width or len(row)
+                    if row and len(row) != width:
+                        raise InvalidInputError(
+                            f"{self.path}: line {start} has {len(row)} fields and the header has {width}; "
+                            "correct it, or quote the values that hold the delimiter."
+                        )
+                    start = rows.line_num + 1
+        except csv.Error as wrong:
+            raise InvalidInputError(
+                f"{self.path}: the record that begins in line {start} cannot be read ({wrong}); look for a "
+                "quotation mark that is not closed."
+            ) from None
+        except (OSError, EOFError, zlib.error) as wrong:
+            remedy = "compress it again" if self.compressed else "check the disk"
+            raise DataFileError(
+                f"{self.path}: cannot read the file, it may be damaged or cut short ({wrong}); {remedy}."
+            ) from None
+
+    def _lines(self, file: IO[bytes]) -> Iterator[str]:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError:
+                raise InvalidInputError(
+                    f"{self.path}: line {number} is not UTF-8 text; convert the file, for example with: "
+                    "iconv -f LATIN1 -t UTF-8"
+                ) from None
+
+
+def _sliced(batch: Any) -> Iterator[Any]:
+    for start in range(0, batch.num_rows, base.BATCH_ROWS):
+        yield batch.slice(start, base.BATCH_ROWS)
+
+
+def _without_empty(batch: Any, letters: Sequence[str]) -> Any:
+    """The batch with empty texts of the named columns as missing values."""
+    from pyarrow import compute
+
+    for name in letters:
+        full = compute.not_equal(batch.column(name), "")
+        if compute.min(full).as_py() is False:
+            values = compute.if_else(full, batch.column(name), None)
+            batch = batch.set_column(batch.schema.get_field_index(name), name, values)
+    return batch
+
+
+class CsvWriter:
+    """Writes CSV with quotes only where a value needs them; a missing value is an empty field."""
+
+    def __init__(self, file: IO[bytes], name: str, delimiter: str) -> None:
+        self._file, self._name, self._delimiter = file, name, delimiter
+        self._begun = False
+
+    def write(self, table: Any) -> None:
+        import pyarrow as pa
+
+        if not self._begun:
+            names = pa.table({str(i): [name] for i, name in enumerate(table.column_names)})
+            self._write_lines(names, names.column_names)
+            self._begun = True
+        if table.num_rows:
+            self._write_lines(table, table.column_names)
+
+    def _write_lines(self, table: Any, names: Sequence[str]) -> None:
+        import pyarrow as pa
+        from pyarrow import compute
+
+        texts = [self._texts(table.column(i), name) for i, name in enumerate(names)]
+        # An empty line would be no record to many readers.
+        missing = '""' if len(texts) == 1 else ""
+        texts = [compute.fill_null(text, missing) for text in texts]
+        lines = compute.binary_join_element_wise(*texts, pa.scalar(self._delimiter, pa.large_string()))
+        newline = pa.scalar("\n", pa.large_string())
+        whole = compute.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), newline)
+        self._file.write(whole[0].as_buffer())
+        self._file.write(b"\n")
+
+    def _texts(self, column: Any, name: str) -> Any:
+        """A column as text, quoted where needed."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+        try:
+            values = values.cast(pa.large_string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise InvalidInputError(
+                f"{self._name}: column {name!r} of type {column.type} cannot be written as text; drop it, or "
+                "write a .parquet file."
+            ) from None
+        if not is_text and self._delimiter in ",\t;|":
+            return values
+        special = compute.match_substring_regex(values, f'["\r\n{_escaped(self._delimiter)}]|^$')
+        if not compute.any(special).as_py():
+            return values
+        inner = compute.replace_substring(values, '"', '""')
+        quote = pa.scalar('"', pa.large_string())
+        quoted = compute.binary_join_element_wise(quote, inner, quote, pa.scalar("", pa.large_string()))
+        return compute.if_else(special, quoted, values)
+
+
+def _escaped(delimiter: str) -> str:
+    return "\\" + delimiter if delimiter in r"\]^-" else delimiter

@@ -1,0 +1,103 @@
+"""Parquet files, whose columns keep their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+from ..errors import InvalidInputError
+from ..progress import Report
+from . import base
+from .base import TableFile
+
+# A row group is written when it has one of these.
+_GROUP_ROWS = 1 << 20
+_GROUP_BYTES = 1 << 26
+
+
+class ParquetFile(TableFile):
+    """A Parquet file; every column keeps its type."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with self._reading() as file:
+            self._schema = file.schema_arrow
+        self.columns = self._distinct(self._schema.names)
+
+    def schema(self, columns: Sequence[str] | None = None) -> Any:
+        import pyarrow as pa
+
+        # Without the metadata: it may tell of columns that are left out.
+        return pa.schema([self._schema.field(name).remove_metadata() for name in columns or self.columns])
+
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        letters: Sequence[str] = (),
+        report: Report | None = None,
+    ) -> Iterator[Any]:
+        import pyarrow as pa
+
+        wanted = list(self.columns if columns is None else columns)
+        self.require(wanted)
+        schema = self.schema(wanted)
+        done = 0
+        with self._reading() as file:
+            for block in file.iter_batches(batch_size=base.BATCH_ROWS, columns=wanted):
+                arrays = [block.column(name) for name in wanted]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                done += block.num_rows
+                if report is not None:
+                    report(done, file.metadata.num_rows)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        try:
+            with parquet.ParquetFile(self.path) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, pa.ArrowCancelled):  # an interrupt
+                raise
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise InvalidInputError(
+                f"{self.path}: this is not a Parquet file, or a damaged one ({reason}); check its name, or "
+                "write it again."
+            ) from None
+
+
+class ParquetWriter:
+    """Writes Parquet in row groups of up to 2²⁰ records."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._writer: Any = None
+        self._waiting: list[Any] = []
+        self._rows = self._bytes = 0
+
+    def write(self, table: Any) -> None:
+        from pyarrow import parquet
+
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self._file, table.schema)
+        self._waiting.append(table)
+        self._rows += table.num_rows
+        self._bytes += table.nbytes
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is waiting as a row group."""
+        import pyarrow as pa
+
+        if self._rows:
+            self._writer.write_table(pa.concat_tables(self._waiting))
+        self._waiting, self._rows, self._bytes = [], 0, 0
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,254 @@
+"""Bad input: exit code 2, one line on stderr with what, where and the remedy, and no file left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from cli_tables import Run, make_records, write_csv
+
+from privacyfunnel import files, persistence
+from privacyfunnel.files import csv_files
+
+SOLVE = ("--public", "a", "--private", "b", "--beta", "0.5", "--method", "greedy")
+
+FILES = {
+    "ok.csv": b"a,b,c\n1,x,p\n2,y,q\n1,y,p\n",
+    "empty.csv": b"",
+    "lines.csv": b"\n\n",
+    "header.csv": b"a,b\n",
+    "ragged.csv": b'a,b\n1,x\n"2\n2",y\n3\n',
+    "latin.csv": b"a,b\n1,x\n2,\xfc\n",
+    "utf16.csv": "a,b\n1,x\n".encode("utf-16"),
+    "semicolon.csv": b"a;b\n1;x\n",
+    "missing.csv": b'a,b\n1,x\n"",y\n',
+    "twice.csv": b"a,a,b\n1,2,x\n",
+    "quote.csv": b'a,b\n1,x\n2,"y\n3,x\n4,y\n',
+    "quote.tsv": b'a\tb\tc\n1\tx\t1\n2\ty\t"1\n3\tx\t1\n',
+    "cut.csv.gz": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03K\xd4",
+    "text.csv.gz": b"a,b\n1,x\n",
+    "text.parquet": b"a,b\n1,x\n",
+    "table.xlsx": b"PK",
+}
+
+BAD_FILES = [
+    ("nothing.csv", "cannot read the file (No such file or directory); check the name"),
+    ("folder", "this is a folder; name a file in it"),
+    ("empty.csv", "the file is empty"),
+    ("lines.csv", "the file is empty"),
+    ("header.csv", "there are no records; pass a table with at least one row"),
+    ("ragged.csv", "line 5 has 1 fields and the header has 2; correct it"),
+    ("latin.csv", "line 3 is not UTF-8 text; convert the file, for example with: iconv"),
+    ("utf16.csv", "line 1 is not UTF-8 text"),
+    ("semicolon.csv", "no column 'a'; the fields seem to be separated by ';'"),
+    ("missing.csv", "missing values in column 'a' (1)"),
+    ("twice.csv", "two columns are named 'a'; rename one of them"),
+    ("quote.csv", "the record that begins in line 3 cannot be read"),
+    ("quote.tsv", "the record that begins in line 3 cannot be read"),
+    ("cut.csv.gz", "damaged or cut short"),
+    ("text.csv.gz", "damaged or cut short"),
+    ("text.parquet", "this is not a Parquet file"),
+    ("table.xlsx", "the name must end in .csv, .csv.gz, .tsv, .tsv.gz or .parquet"),
+]
+
+BAD_OPTIONS = [
+    (("--public", "aa", "--private", "b", "--beta", "1"), "no column 'aa'; the closest are 'a'"),
+    (
+        ("--public", "a", "--private", "price", "--beta", "1"),
+        "no column 'price'; the columns are 'a', 'b', 'c'",
+    ),
+    (
+        ("--public", "a", "--private", "a", "--beta", "1"),
+        "'a' is both public and private; list it on one side",
+    ),
+    (
+        ("--public", "a", "--private", "b"),
+        "pass exactly one of --beta, --min-utility and --max-leakage; got none",
+    ),
+    ((*SOLVE, "--max-leakage", "0"), "got --beta and --max-leakage"),
+    (("--public", "a", "--private", "b", "--beta", "nan"), "'--beta': it must be a finite number"),
+    (
+        ("--public", "a", "--private", "b", "--max-leakage", "-1"),
+        "'--max-leakage': it must be a finite number",
+    ),
+    (
+        ("--public", "a", "--private", "b", "--min-utility", "inf"),
+        "'--min-utility': it must be a finite number",
+    ),
+    (("--public", "a", "--private", "b", "--min-utility", "3"), "--min-utility = 3 bit is more than H(X)"),
+    (("--private", "b", "--beta", "1"), "--public"),
+    ((*SOLVE, "--method", "dcaa"), "'dcaa' is no method; did you mean dca?"),
+    ((*SOLVE, "--alpha", "1"), "--alpha belongs to dca-ridge and dca-sparse; leave it out"),
+    ((*SOLVE, "--n-starts", "0"), "--n-starts"),
+    ((*SOLVE, "--n-jobs", "0"), "--n-jobs must be a positive number"),
+    ((*SOLVE, "--seed", "-1"), "--seed"),
+    ((*SOLVE, "--missing", "drop"), "'drop' is neither 'error' nor 'letter'"),
+    ((*SOLVE, "--delimiter", "::"), "must be a single character"),
+    ((*SOLVE, "--max-letters", "1"), "more than 1 distinct letters"),
+    ((*SOLVE, "--betta", "1"), "--beta"),
+    ((*SOLVE, "--output", "none/m.json"), "none/m.json: there is no folder 'none'; create it first"),
+    ((*SOLVE, "--output", "folder"), "folder: this is a folder; name a file in it"),
+    ((*SOLVE, "--output", "./ok.csv"), "already used as 'ok.csv'; give the output another name"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def check(pfunnel: Run, folder: Path, args: tuple[object, ...], message: str) -> None:
+    before = contents(folder)
+    ended = pfunnel(*args)
+    assert ended.code == 2, (ended.out, ended.err)
+    assert ended.out == ""
+    *warnings, line = ended.err.splitlines()
+    assert all(warning.startswith("warning: ") for warning in warnings)
+    assert line.startswith("error: ")
+    assert message in line
+    assert "Traceback" not in line
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(("name", "message"), BAD_FILES, ids=[name for name, _ in BAD_FILES])
+def test_bad_file(pfunnel: Run, folder: Path, name: str, message: str) -> None:
+    check(pfunnel, folder, ("solve", name, *SOLVE, "--output", "m.json"), f"{name}: ")
+    check(pfunnel, folder, ("frontier", name, *SOLVE[:4], "--plot", "f.png"), message)
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
+def test_bad_option(pfunnel: Run, folder: Path, options: tuple[str, ...], message: str) -> None:
+    check(pfunnel, folder, ("solve", "ok.csv", *options), message)
+
+
+def test_unreadable_file(pfunnel: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:  # the superuser, who may run the tests, is refused nothing
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(files, "open", refuse, raising=False)
+    message = "ok.csv: cannot read the file (Permission denied); check the name and its permissions"
+    check(pfunnel, folder, ("solve", "ok.csv", *SOLVE), message)
+
+
+def test_million_letters(pfunnel: Run, folder: Path) -> None:
+    lines = "".join(f"{i},{i % 2}\n" for i in range(1_000_000))
+    (folder / "ok.csv").write_text("a,b\n" + lines)
+    check(
+        pfunnel,
+        folder,
+        ("solve", "ok.csv", *SOLVE),
+        "'a' has more than 10,000 distinct letters; group or round",
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--plot", "f.gif"), "f.gif: the name of a figure must end in .png, .pdf or .svg"),
+        (("--csv", "f.csv", "--output", "f.csv"), "give the output another name"),
+        (("--n-points", "0"), "--n-points"),
+        (("--penalty", "1"), "--penalty belongs to splitting"),
+    ],
+)
+def test_bad_frontier(pfunnel: Run, folder: Path, args: tuple[str, ...], message: str) -> None:
+    check(pfunnel, folder, ("frontier", "ok.csv", *SOLVE[:4], *args), message)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("-m", "m.json", "-o", "ok.csv"), "give the output another name"),
+        (("-m", "m.json", "-o", "m.json"), "give the output another name"),
+        (("-m", "m.json", "-o", "out.txt"), "out.txt: the name must end in"),
+        (("-m", "m.json", "-o", "none/out.csv"), "there is no folder 'none'"),
+        (("-m", "no.json", "-o", "out.csv"), "no.json: cannot read the file"),
+        (("-m", "ok.csv", "-o", "out.csv"), "ok.csv: the file is damaged or was not saved by this library"),
+        (("-m", "f.json", "-o", "out.csv"), "f.json: this is a frontier and not a mechanism"),
+        (
+            ("-m", "m.json", "-o", "out.csv", "--column", "c"),
+            "already is a column 'c'; choose another --column",
+        ),
+        (("-m", "m.json", "-o", "out.csv", "--drop", "d"), "no column 'd'"),
+        (("-m", "m.json", "-o", "out.csv", "--public", "C"), "no column 'C'; the closest are 'c'"),
+        (("-m", "m.json", "-o", "out.csv", "--public", "c", "--public", "a"), "name as many columns"),
+        (("-m", "m.json", "-o", "-", "--json"), "stdout cannot hold both"),
+        (("-o", "out.csv"), "--mechanism"),
+    ],
+)
+def test_bad_release(pfunnel: Run, folder: Path, args: tuple[str, ...], message: str) -> None:
+    assert pfunnel("solve", "ok.csv", *SOLVE, "-o", "m.json").code == 0
+    assert (
+        pfunnel("frontier", "ok.csv", *SOLVE[:4], "--n-points", 1, "--method", "greedy", "-o", "f.json").code
+        == 0
+    )
+    check(pfunnel, folder, ("release", "ok.csv", *args), message)
+
+
+def full_disk(*args: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("out", ["out.csv", "out.csv.gz", "out.parquet"])
+@pytest.mark.parametrize("exists", [False, True])
+def test_full_disk_leaves_the_old_file(
+    pfunnel: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, out: str, exists: bool
+) -> None:
+    pfunnel("solve", "ok.csv", *SOLVE, "-o", "m.json")
+    if exists:
+        (folder / out).write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", full_disk)
+    message = f"{out}: cannot write the file (No space left on device); choose a folder that"
+    check(pfunnel, folder, ("release", "ok.csv", "-m", "m.json", "-o", out), message)
+
+
+def test_full_disk_in_the_middle(pfunnel: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pfunnel("solve", "ok.csv", *SOLVE, "-o", "m.json")
+    monkeypatch.setattr(csv_files.CsvWriter, "write", full_disk)
+    check(pfunnel, folder, ("release", "ok.csv", "-m", "m.json", "-o", "out.csv"), "No space left on device")
+    monkeypatch.setattr(persistence, "_write_synced", full_disk)
+    check(pfunnel, folder, ("solve", "ok.csv", *SOLVE, "-o", "new.json"), "new.json: cannot write the file")
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, BrokenPipeError])
+def test_stopped_in_the_middle(
+    pfunnel: Run, tmp_path: Path, people: Path, mechanism: Path, monkeypatch: pytest.MonkeyPatch, stop: type
+) -> None:
+    write_csv(people, make_records() * 3)
+    begun: list[Path] = []
+
+    def write(*args: object) -> None:
+        begun.extend(tmp_path.glob(".out.csv.*.tmp"))
+        raise stop
+
+    monkeypatch.setattr(csv_files.CsvWriter, "write", write)
+    ended = pfunnel("release", people, "-m", mechanism, "-o", people.with_name("out.csv"))
+    assert len(begun) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "people.csv"]
+    if stop is KeyboardInterrupt:
+        assert ended.code == 130
+        assert ended.err.splitlines()[-1] == "error: interrupted; no file was left unfinished."
+    else:  # the output is a file: then it is one of those that cannot be written
+        assert ended.code == 2
+
+
+def test_mistyped_command(pfunnel: Run) -> None:
+    ended = pfunnel("slove")
+    assert ended.code == 2
+    assert ended.err == "error: No such command 'slove'. Did you mean 'solve'? See pfunnel --help.\n"
+
+
+def test_no_command_shows_the_help(pfunnel: Run) -> None:
+    ended = pfunnel()
+    assert ended.code == 0
+    for name in ("demo", "solve", "frontier", "release"):
+        assert name in ended.out

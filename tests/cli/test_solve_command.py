@@ -1,0 +1,140 @@
+"""pfunnel solve: the numbers are those of the mechanism it saves, whatever the format of the table."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from math import log2
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_tables import HEADER, Run, make_records, write_csv
+
+import privacyfunnel as pf
+
+ASK = ("--public", "city", "--private", "sex", "--min-utility", 1, "--seed", 0, "--method", "greedy")
+
+
+def slow_information(pairs: Counter[tuple[object, object]]) -> float:
+    """I(A;B) in bits, from weights of pairs, by its definition."""
+    total = sum(pairs.values())
+    a: Counter[object] = Counter()
+    b: Counter[object] = Counter()
+    for (left, right), weight in pairs.items():
+        a[left] += weight
+        b[right] += weight
+    return sum(w / total * log2(w * total / (a[x] * b[y])) for (x, y), w in pairs.items() if w)
+
+
+def test_numbers_are_those_of_the_saved_mechanism(pfunnel: Run, people: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "m.json"
+    ended = pfunnel("solve", people, *ASK, "--output", saved, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    values = json.loads(ended.out)
+    mechanism = pf.load(saved)
+    with_x: Counter[tuple[object, object]] = Counter()
+    with_y: Counter[tuple[object, object]] = Counter()
+    for _, city, sex, _ in make_records():
+        row = mechanism.p_z_given_x[mechanism.x_labels.index(city)]
+        for z, p in enumerate(row):
+            with_x[city, z] += p
+            with_y[sex, z] += p
+    assert values["utility"] == pytest.approx(slow_information(with_x), abs=1e-12)
+    assert values["leakage"] == pytest.approx(slow_information(with_y), abs=1e-12)
+    assert values["utility"] >= 1 - 1e-9
+    assert values["n_records"] == 60
+    assert values["public"] == ["city"]
+    assert values["target"] == {"min_utility": 1.0}
+    best = Counter({z: max(with_y["f", z], with_y["m", z]) for z in range(mechanism.n_z)})
+    assert values["measures"]["guess_after"] == pytest.approx(sum(best.values()) / 60)
+    assert 0 <= values["leakage_interval"]["low"] <= values["leakage_interval"]["high"]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.tsv", "t.parquet"])
+def test_every_format_gives_the_same_result(pfunnel: Run, people: Path, name: str) -> None:
+    table = people.with_name(name)
+    rows = make_records()
+    if name == "t.parquet":
+        pq.write_table(pa.table({h: [row[i] for row in rows] for i, h in enumerate(HEADER)}), table)
+    elif name == "t.tsv":
+        lines = [HEADER, *([*row[:3], "-"] for row in rows)]
+        table.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+    elif name == "t.csv.gz":
+        table.write_bytes(gzip.compress(people.read_bytes()))
+    else:
+        table.write_bytes(b"\xef\xbb\xbf" + people.read_bytes().replace(b"\n", b"\r\n"))
+    reference = json.loads(pfunnel("solve", people, *ASK, "--json").out)
+    ended = pfunnel("solve", table, *ASK, "--json")
+    assert ended.code == 0, ended.err
+    values = json.loads(ended.out)
+    for name_ in ("n_records", "utility", "leakage", "leakage_interval", "measures"):
+        assert values[name_] == reference[name_]
+
+
+def test_prints_a_readable_result(pfunnel: Run, people: Path, tmp_path: Path) -> None:
+    ended = pfunnel("solve", people, *ASK, "--output", tmp_path / "m.json")
+    assert ended.err == ""
+    lines = ended.out.splitlines()
+    assert lines[0] == f"{people}: 60 records; city (4 letters) is public, sex (2 letters) is private."
+    for name in ("Asked for", "Utility", "Leakage", "Adversary", "Method", "Status", "Saved"):
+        assert any(line.strip().startswith(name) for line in lines), name
+    assert "95 % interval" in ended.out
+    assert "greedy" in ended.out
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_several_columns_and_missing_values(pfunnel: Run, tmp_path: Path) -> None:
+    rows = make_records()
+    rows[5][1] = ""
+    table = write_csv(tmp_path / "t.csv", rows)
+    ask = (
+        "--public",
+        "city",
+        "--public",
+        "note",
+        "--private",
+        "sex",
+        "--max-leakage",
+        0.01,
+        "--method",
+        "greedy",
+    )
+    refused = pfunnel("solve", table, *ask)
+    assert refused.code == 2
+    assert "'city' (1)" in refused.err
+    assert "--missing letter" in refused.err
+    saved = tmp_path / "m.json"
+    ended = pfunnel("solve", table, *ask, "--missing", "letter", "--json", "-o", saved)
+    assert ended.code == 0, ended.err
+    values = json.loads(ended.out)
+    assert values["leakage"] <= 0.01 + 1e-9
+    assert values["n_x"] == len({(row[1], row[3]) for row in rows})
+    assert any(None in label for label in pf.load(saved).x_labels)
+
+
+def test_default_method_is_said(pfunnel: Run, people: Path) -> None:
+    ended = pfunnel("solve", people, "--public", "city", "--private", "sex", "--beta", 0.2, "--n-starts", 2)
+    assert ended.code == 0, ended.err
+    assert "chosen by auto" in ended.out
+    assert "I(Z;Y) − 0.2 · I(Z;X)" in ended.out
+
+
+def test_early_stop_is_one_warning(pfunnel: Run, people: Path) -> None:
+    ask = ("--public", "city", "--private", "sex", "--beta", 0.3, "--seed", 0, "--method", "dca")
+    ended = pfunnel("solve", people, *ask, "--n-starts", 1, "--max-steps", 1, "--tol", 0, "--json")
+    assert ended.code == 0
+    assert not json.loads(ended.out)["converged"]
+    assert ended.err.startswith("warning: dca: ")
+    assert "--max-steps" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_alpha_and_n_z_may_be_repeated(pfunnel: Run, people: Path) -> None:
+    ask = ("--public", "city", "--private", "sex", "--beta", 0.3, "--seed", 0, "--method", "dca-ridge")
+    more = ("--alpha", 0.1, "--alpha", 1, "--n-z", 2, "--n-z", 3, "--n-starts", 1, "--json")
+    ended = pfunnel("solve", people, *ask, *more)
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["n_z"] in (2, 3)
