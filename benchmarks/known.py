@@ -1,7 +1,7 @@
 """The paper's whole sweep on its 3×3 joint against plain Python twins of the same algorithms.
 
-7,680 solves: |Z| ∈ {2, 3, 4} × 16 β × 16 α in [0.1, 10] × 10 starts. A twin is timed on a stratified sample of
-the same tasks (every k-th, so that every |Z| and β occurs) and extrapolated by the number of solves.
+7,680 solves: |Z| ∈ {2, 3, 4} × 16 β × 16 α in [0.1, 10] × 10 starts. A twin is timed on a stratified
+sample of the same tasks (every k-th, so that every |Z| and β occurs) and extrapolated.
 """
 
 from __future__ import annotations

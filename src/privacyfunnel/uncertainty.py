@@ -108,7 +108,27 @@ def leakage_interval(
 
     Notes
     -----
-    COVERAGE
+    Measured coverage of the 95 % interval (400 repetitions a case, a new random joint in each; joints of
+    2 × 2, 5 × 3 and 10 × 5 letters; n = 200, 2,000, 20,000):
+
+    =====================================================  =====  ==============
+    mechanism                                               mean  over the cases
+    =====================================================  =====  ==============
+    fixed, true leakage 0                                  97.5%  96.2 … 98.5 %
+    fixed, true leakage 0.01 bit                           96.6%  94.2 … 98.5 %
+    fixed, true leakage up to 0.3 bit                      96.3%  94.8 … 98.2 %
+    chosen on the same records, by a solver or a search    97.4%  92.2 … 100 %
+    fixed, `held_out`, true leakage 0 to 0.3 bit           96.1%  93.0 … 98.5 %
+    =====================================================  =====  ==============
+
+    The true leakage lay above the interval in 4 % of the repetitions at most, 4.8 % with `held_out`. These
+    are averages over joints: on one joint, a mechanism optimised on the same records was above the interval
+    in up to 10 % (96 joints tried). With fewer than some ten records a letter the high end is too high
+    rather than too low. Where that matters, solve on one half of the records and use `held_out_leakage` on
+    the other.
+    Taking `held_out` for records that the mechanism was optimised on misses in up to 46 %.
+
+    Time grows with n_draws times the number of letter pairs: 0.1 s for 10 × 5, several seconds for 300 × 20.
     """
     table, n = _check(mechanism, joint, level, n_draws)
     leakage = utility_and_leakage(joint.p_xy, table)[1]
@@ -138,7 +158,8 @@ def utility_interval(
 
     The mirror image of `leakage_interval`: measured utility is biased downwards, and choosing the mechanism
     on the same records makes it look better. The low end is a quantile of the Dirichlet posterior, the high
-    end the corrected estimate plus the posterior's upper spread.
+    end the corrected estimate plus the posterior's upper spread. Measured coverage at 95 %, in the cases of
+    `leakage_interval`: 93 to 97 %.
     """
     table, n = _check(mechanism, joint, level, n_draws)
     utility = utility_and_leakage(joint.p_xy, table)[0]
