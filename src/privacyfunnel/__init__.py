@@ -22,6 +22,7 @@ from .joint import Joint
 from .mechanism import Mechanism, TableMechanism, time_share
 from .persistence import load
 from .solution import Solution, Status
+from .uncertainty import Estimate, Interval, held_out_leakage, split_joint
 
 # After the module privacyfunnel.frontier: the function takes the name in this namespace.
 from .discrete.solve import frontier, perfect_privacy, solve  # isort: skip
@@ -29,8 +30,10 @@ from .discrete.solve import frontier, perfect_privacy, solve  # isort: skip
 __version__ = "0.1.0"
 
 __all__ = [
+    "Estimate",
     "Frontier",
     "FrontierComparison",
+    "Interval",
     "Joint",
     "LeakageProfile",
     "Measured",
@@ -43,6 +46,7 @@ __all__ = [
     "entropy",
     "errors",
     "frontier",
+    "held_out_leakage",
     "kl_divergence",
     "load",
     "measure",
@@ -50,5 +54,6 @@ __all__ = [
     "perfect_privacy",
     "repeated_leakage",
     "solve",
+    "split_joint",
     "time_share",
 ]

@@ -44,8 +44,8 @@ def kl_divergence(p: ArrayLike, q: ArrayLike) -> float:
 def mutual_information(p_ab: ArrayLike) -> float:
     """I(A;B) in bits of the joint distribution p_ab (n_a, n_b)."""
     table = np.asarray(p_ab, dtype=np.float64)
-    log_a, log_b = _log2(table.sum(axis=1)), _log2(table.sum(axis=0))
-    terms = table * (_log2(table) - log_a[:, None] - log_b[None, :])
+    log_a, log_b = log2_or_zero(table.sum(axis=1)), log2_or_zero(table.sum(axis=0))
+    terms = table * (log2_or_zero(table) - log_a[:, None] - log_b[None, :])
     return max(0.0, float(terms.sum()))
 
 
@@ -96,11 +96,11 @@ def pointwise_leakage(p_xy: ArrayLike, p_z_given_x: ArrayLike) -> tuple[float, f
     channel = channel / channel.max(axis=0)
     p_x_given_y = conditional(np.ascontiguousarray(joint.T))
     p_z_given_y, p_z = p_x_given_y @ channel, joint.sum(axis=1) @ channel
-    ratios = _log2(p_z_given_y) - _log2(p_z)
+    ratios = log2_or_zero(p_z_given_y) - log2_or_zero(p_z)
     for y, z in np.argwhere(p_z_given_y == 0):
         # Either impossible or underflowed; the support tells, and logarithms give the value.
         at = (p_x_given_y[y] > 0) & (channel[:, z] > 0)
-        terms = _log2(p_x_given_y[y, at]) + _log2(channel[at, z])
+        terms = log2_or_zero(p_x_given_y[y, at]) + log2_or_zero(channel[at, z])
         ratios[y, z] = np.logaddexp2.reduce(terms) - log2(p_z[z]) if at.any() else -inf
     return float(ratios.min()), float(ratios.max())
 
@@ -232,7 +232,7 @@ def _counts_channel(channel: FloatArray, k: int) -> FloatArray:
         left = np.repeat(left, sizes) - here
     counts = np.column_stack([counts, left])
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log2(np.arange(1, k + 1)))])
-    log_p = _log2(channel) @ counts.T + (log_factorial[k] - log_factorial[counts].sum(axis=1))
+    log_p = log2_or_zero(channel) @ counts.T + (log_factorial[k] - log_factorial[counts].sum(axis=1))
     impossible = (channel == 0).astype(np.float64) @ counts.T > 0
     return np.where(impossible, 0.0, np.exp2(log_p))
 
@@ -268,6 +268,6 @@ def _matching_channel(joint: Joint, mechanism: TableMechanism, name: str) -> Flo
     return mechanism.p_z_given_x
 
 
-def _log2(p: FloatArray) -> FloatArray:
+def log2_or_zero(p: FloatArray) -> FloatArray:
     """log2 with log2 0 = 0, for terms that are multiplied by the same zero."""
     return np.log2(p, out=np.zeros_like(p), where=p > 0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InvalidInputError, UnknownLetterError
-from .information import _log2, utility_and_leakage
+from .information import log2_or_zero, utility_and_leakage
 from .joint import Joint
 from .labels import canonical_label
 from .mechanism import TableMechanism
@@ -373,7 +373,7 @@ def _posterior_utility(
 
 
 def _negative_entropy(p: FloatArray, axis: int | tuple[int, ...]) -> FloatArray:
-    total: FloatArray = (p * _log2(p)).sum(axis=axis)
+    total: FloatArray = (p * log2_or_zero(p)).sum(axis=axis)
     return total
 
 
