@@ -5,7 +5,14 @@ import pytest
 from scipy.special import entr
 from strategies import random_joint
 
-from privacyfunnel.discrete.exact.faces import climb, compatible_pairs, next_faces, sample_faces, search_faces
+from privacyfunnel.discrete.exact.faces import (
+    climb,
+    compatible_pairs,
+    flat_directions,
+    next_faces,
+    sample_faces,
+    search_faces,
+)
 from privacyfunnel.discrete.exact.master import Duals
 from privacyfunnel.discrete.exact.pricing import Pricing, n_faces
 from privacyfunnel.discrete.exact.reduction import reduce
@@ -150,3 +157,39 @@ def test_search_reports_the_posterior_it_found():
     search_faces(faces, channel, prices, beta, 0.1, 10**6, state, found)
     assert state[0] == 2
     assert reduced_values(channel, prices, beta, found)[0] > 0.1
+
+
+@pytest.mark.parametrize("kind", ["dense", "rank1", "duplicated", "deterministic"])
+def test_directions_stay_in_the_face_even_where_it_is_degenerate(kind):
+    """A direction that is nothing but rounding would make the second-order test a coin toss."""
+    for seed in range(10):
+        joint = random_joint(np.random.default_rng(seed), 6, 4, kind)
+        channel = np.ascontiguousarray(joint.p_xy / joint.p_x[:, None])
+        directions = flat_directions(channel)
+        np.testing.assert_allclose(directions.sum(axis=1), 0, atol=1e-12)
+        np.testing.assert_allclose(directions @ directions.T, np.eye(5), atol=1e-10)
+
+
+def test_no_maximiser_is_ever_dropped():
+    """At local maxima found by climbing, the sub-simplices around them must survive the second-order test."""
+    rng = np.random.default_rng(11)
+    checked = 0
+    for seed in range(30):
+        pricing = pricing_for(seed, 8, 5)
+        channel = pricing.reduction.channel
+        beta = float(rng.choice([0.01, 0.03, 0.1]))
+        prices = pricing.noise + rng.exponential(0.05, size=len(channel))
+        q = rng.dirichlet(np.ones(len(channel)))
+        climb(channel, prices, beta, q, 200_000)
+        support = np.flatnonzero(q > 1e-4)  # what is smaller is on its way out
+        if len(support) < 2:
+            continue
+        checked += 1
+        inside = q[support] / q[support].sum()
+        value = climb(channel[support], prices[support], beta, inside, 200_000)
+        face = support.astype(np.int32)[None]
+        state, found = np.zeros(1, dtype=np.int8), np.zeros((1, len(support)))
+        bound, _ = search_faces(face, channel, prices, beta, value + 1e-6, 10**6, state, found)
+        # Other maxima of the face may lie higher (state 2); if not, the bound must cover this one.
+        assert state[0] == 2 or bound >= value - 1e-12
+    assert checked >= 10

@@ -24,8 +24,9 @@ SMOOTHING = 0.5
 MAX_ROUNDS = 5_000
 # Of the tolerance: where the heuristic stage ends, and what the proof may use up.
 HEURISTIC_SHARE, PROOF_SHARE = 0.4, 0.95
-NODES_PER_FACE = 3_000_000
-LADDER = 4.0  # factor between the thresholds that are tried when the full proof is out of reach
+NODES_PER_FACE = 1_000_000  # at first
+SETTLING_SHARE = 0.3
+LADDER = 2.0  # factor between the thresholds that are tried when the full proof is out of reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +85,15 @@ class _Run:
     def __init__(self, engine: Engine, target: Target, limits: Limits, watch: Watcher | None) -> None:
         self.engine, self.target, self.limits, self.watch = engine, target, limits, watch
         self.reduction, self.pricing = engine.reduction, engine.pricing
-        self.deadline = time.perf_counter() + limits.seconds
+        self.end = time.perf_counter() + limits.seconds
+        # What is left after that goes into the best bound that can still be proved.
+        self.deadline = self.end - SETTLING_SHARE * limits.seconds
         self.master = Master(self.reduction, target)
         self.master.add(engine.pool)
         self.weights = np.empty(0)
         self.history: list[float] = []
         self.nodes = 0
+        self.nodes_per_face = NODES_PER_FACE
         # Leakage and mutual information are not negative: the line that needs no proof.
         self.line = Line(target.value if target.kind == "beta" else 0.0, 0.0)
         if target.kind == "beta":
@@ -117,8 +121,8 @@ class _Run:
                 if not priced.columns:
                     if objective - self.bound <= tol:
                         return Status.OPTIMAL
-                    self.settle(center or duals)
-                    return Status.OPTIMAL if objective - self.bound <= tol else Status.TIME_LIMIT
+                    self.nodes_per_face *= 8  # some face ran into its limit: once more, with patience
+                    continue
                 center, hoped = None, -np.inf
             else:
                 at = duals if center is None else duals.mixed(center, SMOOTHING)
@@ -141,7 +145,7 @@ class _Run:
         room = objective - self.target.bound(duals.line(self.reduction, 0.0))
         scale = max(duals.beta, 1e-300) if self.target.kind == "max_leakage" else 1.0
         threshold = max(PROOF_SHARE * self.limits.tol - room, 0.3 * self.limits.tol) * scale
-        priced = self.pricing.prove(duals, threshold, self.deadline, self.nodes_left(NODES_PER_FACE))
+        priced = self.pricing.prove(duals, threshold, self.deadline, self.nodes_left(self.nodes_per_face))
         self.nodes += priced.nodes
         if not priced.columns:
             self.keep(duals.line(self.reduction, priced.bound))
@@ -149,12 +153,10 @@ class _Run:
 
     def settle(self, duals: Duals) -> None:
         """Prove what can be proved at these prices: thresholds fall by LADDER until one cannot be reached."""
-        begun = time.perf_counter()
-        seconds = max(1.0, 0.2 * self.limits.seconds)
+        end = max(self.end, time.perf_counter() + 0.5)
         threshold = 4.0 * max(1.0, float(np.abs(duals.prices).max()))
-        while threshold > 0.3 * self.limits.tol and time.perf_counter() - begun < seconds:
-            nodes = self.nodes_left(NODES_PER_FACE // 100)
-            priced = self.pricing.prove(duals, threshold, begun + seconds, nodes)
+        while threshold > 0.3 * self.limits.tol and time.perf_counter() < end:
+            priced = self.pricing.prove(duals, threshold, end, self.nodes_left(self.nodes_per_face))
             self.nodes += priced.nodes
             if priced.columns:
                 return

@@ -189,19 +189,25 @@ def sample_faces(
 
 
 @njit(nogil=True, cache=True)
-def _flat_directions(face_channel: FloatArray) -> FloatArray:
-    """Directions along a face, as rows, in order of how little they move T q: eigenvectors of a weighted Gram
-    matrix."""
+def flat_directions(face_channel: FloatArray) -> FloatArray:
+    """Orthonormal directions along a face (size − 1 rows that sum to 0), those that move Tq least first."""
     size, n_y = face_channel.shape
     scaled = np.empty((size, n_y))
     for y in range(n_y):
         mean = face_channel[:, y].sum() / size
         for k in range(size):
             scaled[k, y] = (face_channel[k, y] - mean) / np.sqrt(mean) if mean > 0.0 else 0.0
-    _, vectors = np.linalg.eigh(np.dot(scaled, scaled.T))
-    directions = np.empty((size, size))
-    for d in range(size):
-        mean = vectors[:, d].sum() / size
+    gram = np.dot(scaled, scaled.T)
+    # (1, …, 1) leads out of the face. It is a null vector; as the largest eigenvector it comes last, apart
+    # from all others, even where the face is degenerate.
+    largest = 1.0 + 2.0 * np.trace(gram)
+    for i in range(size):
+        for j in range(size):
+            gram[i, j] += largest / size
+    _, vectors = np.linalg.eigh(gram)
+    directions = np.empty((size - 1, size))
+    for d in range(size - 1):
+        mean = vectors[:, d].sum() / size  # 0 up to rounding
         for k in range(size):
             directions[d, k] = vectors[k, d] - mean
     return directions
@@ -289,7 +295,7 @@ def search_faces(
     convex = np.empty((MAX_DEPTH, size))  # −β H(q) − λ·q at the vertices
     upper = np.empty(MAX_DEPTH)
     face_channel = np.empty((size, n_y))
-    directions = np.empty((size, size))
+    directions = np.empty((size - 1, size))
     log_c = np.empty(n_y)
     bound = -np.inf
     nodes = 0
@@ -326,7 +332,7 @@ def search_faces(
                 depth -= 1
                 continue
             if n_directions == 0 and size > 2 and max_nodes - budget > EASY:
-                directions = _flat_directions(face_channel)
+                directions = flat_directions(face_channel)
                 n_directions = size - 1
             if _cannot_hold_maximum(q[top], t[top], face_channel, directions, n_directions, beta):
                 depth -= 1
