@@ -1,6 +1,7 @@
 """Imports go down only, importing is light, and the public names are the ones we mean."""
 
 import ast
+import doctest
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,10 @@ PACKAGE = Path(pf.__file__).parent
 
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "labels", "progress"},
+    {"errors", "labels", "names", "progress"},
     {"channels", "information", "sampling", "frames"},
     {"tabulate", "joint", "sql", "columns", "persistence", "mechanism"},
-    {"solution", "uncertainty", "frontier"},
+    {"solution", "uncertainty", "tradeoff", "frontier"},
     {"discrete", "audit", "datasets", "files"},
     {"learned"},
     {"sweep"},
@@ -67,10 +68,21 @@ def test_the_check_sees_an_import(tmp_path, monkeypatch):
     assert list(imported_modules(fake)) == ["cli"]
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_what_is_shared_has_a_public_name(path):
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    imported = [alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert [name for name in imported if name.startswith("_") and not name.startswith("__")] == []
+
+
 def test_importing_is_light():
     code = f"import sys, privacyfunnel; print([m for m in {HEAVY!r} if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert loaded.strip() == "[]"
+
+
+def test_example_of_the_package_runs():
+    assert doctest.testmod(pf) == (0, 4)
 
 
 def test_exported_members():

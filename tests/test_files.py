@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privacyfunnel as pf
-from privacyfunnel.errors import DataFileError, InvalidInputError
-from privacyfunnel.files import atomic_stream, base, csv_files, open_table, open_writer, read_joint
+from privacyfunnel.errors import InvalidInputError
+from privacyfunnel.files import base, csv_files, open_table, open_writer, read_joint
 
 VALUES = st.text(st.sampled_from('ab0,;"\n\r\t é'), max_size=4)
 TABLES = st.integers(1, 3).flatmap(lambda n: st.lists(st.lists(VALUES, min_size=n, max_size=n), max_size=6))
@@ -165,24 +164,6 @@ def test_types_become_text_in_csv(tmp_path: Path) -> None:
     with open_writer(path) as writer:
         writer.write(table)
     assert path.read_text() == 'float,bool,day,word\n0.1,true,1970-01-01,"a,b"\n,false,1970-01-02,\n'
-
-
-def test_atomic_stream_replaces_or_leaves(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    path.write_bytes(b"old")
-    path.chmod(0o640)
-    with suppress(ZeroDivisionError), atomic_stream(path) as file:
-        file.write(b"new")
-        raise ZeroDivisionError
-    assert path.read_bytes() == b"old"
-    with atomic_stream(path) as file:
-        file.write(b"new")
-        assert path.read_bytes() == b"old"
-    assert path.read_bytes() == b"new"
-    assert path.stat().st_mode & 0o777 == 0o640
-    assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(DataFileError, match="cannot write the file"), atomic_stream(tmp_path / "none" / "t"):
-        pass
 
 
 @pytest.mark.parametrize("delimiter", [";", "|", "^", "-", "]", "\\"])

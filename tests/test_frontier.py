@@ -13,12 +13,13 @@ from scipy.optimize import linprog
 from strategies import channels, joints
 
 from privacyfunnel.errors import FileFormatError, InfeasibleError, InvalidInputError
-from privacyfunnel.frontier import Frontier, TradeoffPoint
+from privacyfunnel.frontier import Frontier
 from privacyfunnel.information import utility_and_leakage
 from privacyfunnel.joint import Joint
 from privacyfunnel.mechanism import TableMechanism
 from privacyfunnel.persistence import load
 from privacyfunnel.solution import Solution, Status
+from privacyfunnel.tradeoff import TradeoffPoint
 
 
 def point_of(joint: Joint, table: np.ndarray, method: str = "test", **settings: float) -> TradeoffPoint:

@@ -182,7 +182,7 @@ def test_what_is_no_count_is_refused(counts: list, says: str) -> None:
 @pytest.mark.parametrize(
     ("channel", "p_x", "says"),
     [
-        ([[0.9, 0.2], [0.5, 0.5]], [0.5, 0.5], "row 0 of p_y_given_x sums to 1.1"),
+        ([[0.9, 0.2], [0.5, 0.5]], [0.5, 0.5], "row 0 sums to 1.1. Pass P\\(Y|x\\) as rows"),
         ([[0.5, 0.5]], [0.5, 0.5], "one entry a row"),
         ([[0.5, 0.5]], ["a"], "numbers that sum to 1"),
         ([[0.5, 0.5]], [0.9], "sums to 0.9"),

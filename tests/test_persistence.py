@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from strategies import channels
 from privacyfunnel import persistence
 from privacyfunnel.errors import DataFileError, FileFormatError, InvalidInputError
 from privacyfunnel.mechanism import TableMechanism
-from privacyfunnel.persistence import load, load_json, save_json, write_atomic
+from privacyfunnel.persistence import atomic_stream, load, load_json, save_json, write_atomic
 
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()
@@ -31,7 +32,8 @@ def mechanism() -> TableMechanism:
 
 def assert_same(a: TableMechanism, b: TableMechanism) -> None:
     assert a.p_z_given_x.tobytes() == b.p_z_given_x.tobytes()
-    assert (repr(a.x_labels), repr(a.z_labels), a.x_names) == (repr(b.x_labels), repr(b.z_labels), b.x_names)
+    assert (repr(a.x_labels), repr(a.z_labels)) == (repr(b.x_labels), repr(b.z_labels))
+    assert (a.x_names, a.private_names) == (b.x_names, b.private_names)
 
 
 @settings(max_examples=40)
@@ -44,7 +46,9 @@ def test_mechanisms_survive_to_the_last_bit(
     x_labels, z_labels = (
         data.draw(st.lists(labels, min_size=n, max_size=n, unique=True)) for n in table.shape
     )
-    mechanism = TableMechanism(table, x_labels=x_labels, z_labels=z_labels, x_names=["ü", "b"])
+    mechanism = TableMechanism(
+        table, x_labels=x_labels, z_labels=z_labels, x_names=["ü", "b"], private_names=["y"]
+    )
     path = tmp_path_factory.getbasetemp() / "mechanism.json"
     mechanism.save(path)
     assert_same(load(path), mechanism)
@@ -66,6 +70,7 @@ def test_file_is_readable_json(mechanism: TableMechanism, tmp_path: Path) -> Non
         "version": 1,
         "payload": {
             "x_names": ["job"],
+            "private_names": [],
             "x_labels": ["a", None],
             "z_labels": [{"tuple": ["a", 1]}, {"tuple": ["b", 2]}],
             "p_z_given_x": [[0.1, 0.9], [1 / 3, 2 / 3]],
@@ -142,6 +147,7 @@ def _document(**changes: object) -> str:
         (_document(payload=_payload(p_z_given_x=[["a", 0], [0, 1]])), "table of numbers"),
         (_document(payload=_payload(p_z_given_x=[[10**400, 0], [0, 1]])), "damaged"),
         (_document(payload=_payload(x_names=7)), "'x_names' is missing or not a list"),
+        (_document(payload=_payload(private_names="sex")), "'private_names' is missing or not a list"),
         (_document(kind="frontier", payload={}), "damaged"),
     ],
 )
@@ -199,6 +205,24 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(
     if isinstance(failure, OSError):
         assert "No space left on device" in str(caught.value)
         assert str(path) in str(caught.value)
+
+
+def test_stream_replaces_or_leaves(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    with suppress(ZeroDivisionError), atomic_stream(path) as file:
+        file.write(b"new")
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"old"
+    with atomic_stream(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(DataFileError, match="cannot write the file"), atomic_stream(tmp_path / "none" / "t"):
+        pass
 
 
 def test_unwritable_places(mechanism: TableMechanism, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from privacyfunnel.errors import DataFileError, InvalidInputError, MissingDependencyError
-from privacyfunnel.frontier import Frontier, TradeoffPoint
+from privacyfunnel.frontier import Frontier
 from privacyfunnel.joint import Joint
 from privacyfunnel.plotting import COLOURS, plot_frontier, save_figure
+from privacyfunnel.tradeoff import TradeoffPoint
 
 JOINT = Joint(np.array([[0.3, 0.05], [0.05, 0.3], [0.1, 0.2]]))
 

@@ -3,12 +3,12 @@
 >>> import privacyfunnel as pf
 >>> joint = pf.datasets.paper_joint()
 >>> solution = pf.solve(joint, min_utility=1.0, rng=0)
->>> solution.mechanism.release(0, rng=0) in range(solution.mechanism.n_z)
+>>> solution.mechanism.release(joint.x_labels[0], rng=0) in solution.mechanism.z_labels
 True
 """
 
 from . import datasets, errors
-from .frontier import Frontier, FrontierComparison, TradeoffPoint
+from .frontier import Frontier, FrontierComparison
 from .information import (
     LeakageProfile,
     Measured,
@@ -22,6 +22,7 @@ from .joint import Joint
 from .mechanism import Mechanism, TableMechanism, time_share
 from .persistence import load
 from .solution import Solution, Status
+from .tradeoff import TradeoffPoint
 from .uncertainty import Estimate, Interval, held_out_leakage, split_joint
 
 # After the module privacyfunnel.frontier: the function takes the name in this namespace.

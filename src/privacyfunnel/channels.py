@@ -18,26 +18,38 @@ SUM_TOLERANCE = 1e-9
 MERGE_TOLERANCE = 1e-12
 
 
-def as_channel(values: ArrayLike, name: str) -> FloatArray:
-    """A copy of `values` as an (n_x, n_z) table whose rows are distributions, or InvalidInputError."""
+def as_table(
+    values: ArrayLike, name: str, shape: str, error: type[InvalidInputError] = InvalidInputError
+) -> FloatArray:
+    """A copy of `values` as a table of finite numbers, none negative; `shape` says in words what it is."""
     try:
         table = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInputError(f"{name} must be a table of numbers.") from None
+        raise error(f"{name} must be a table of numbers {shape}.") from None
     if table.ndim != 2 or table.size == 0:
-        raise InvalidInputError(f"{name} must be a non-empty table (n_x, n_z); its shape is {table.shape}.")
+        raise error(f"{name} must be a non-empty table {shape}; its shape is {table.shape}.")
     # min() and max() see NaN and infinities without a temporary table.
     if not (table.min() >= 0 and table.max() < np.inf):
         row, column = np.argwhere(~np.isfinite(table) | (table < 0))[0]
-        raise InvalidInputError(
-            f"{name} must be finite and not negative; entry [{row}, {column}] is {table[row, column]}."
+        raise error(
+            f"{name} must be finite and not negative; entry [{row}, {column}] is {table[row, column]}: "
+            "correct it, or pass 0 for what cannot occur."
         )
+    return table
+
+
+def as_channel(
+    values: ArrayLike, name: str, letters: str = "xz", error: type[InvalidInputError] = InvalidInputError
+) -> FloatArray:
+    """A copy of `values` as a table whose rows are distributions: for "xz" it is P(Z|x), (n_x, n_z)."""
+    given, drawn = letters[0], letters[1]
+    table = as_table(values, name, f"(n_{given}, n_{drawn})", error)
     sums = table.sum(axis=1)
     worst = int(np.argmax(np.abs(sums - 1.0)))
     if abs(sums[worst] - 1.0) > SUM_TOLERANCE:
-        raise InvalidInputError(
+        raise error(
             f"Each row of {name} must sum to 1 (tolerance {SUM_TOLERANCE:g}); row {worst} sums to "
-            f"{sums[worst]:.6g}. Pass P(Z|x) as rows (axis 0 is the condition)."
+            f"{sums[worst]:.6g}. Pass P({drawn.upper()}|{given}) as rows (axis 0 is the condition)."
         )
     return table
 

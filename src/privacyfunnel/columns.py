@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .errors import InvalidInputError
 from .labels import column_values
+from .names import as_names, require_columns
 
 if TYPE_CHECKING:
     from .mechanism import Rng, TableMechanism
@@ -43,6 +44,7 @@ def release_frame(
     *,
     output: str,
     keep_public: bool,
+    dropped: Sequence[str],
     rng: Rng,
 ) -> Any:
     """See `TableMechanism.release_frame`."""
@@ -60,13 +62,8 @@ def release_frame(
             f"{type(frame).__name__}."
         )
     public = public_columns(mechanism, columns)
-    absent = [name for name in public if name not in data.columns]
-    if absent:
-        raise InvalidInputError(
-            f"release_frame: the frame has no column {absent[0]!r}; it has "
-            f"{', '.join(map(repr, data.columns))}. Pass columns=[…] to name the public ones."
-        )
-    staying = [name for name in data.columns if keep_public or name not in public]
+    require_columns(public, data.columns, "release_frame", "pass columns=[…] to name the public ones")
+    staying = [name for name in data.columns if (keep_public if name in public else name not in dropped)]
     if output in staying:
         raise InvalidInputError(
             f"release_frame: the frame already has a column {output!r}; pass another name as output."
@@ -81,9 +78,7 @@ def release_frame(
 
 def public_columns(mechanism: TableMechanism, columns: str | Sequence[str] | None) -> tuple[str, ...]:
     """The public column names: the mechanism's own by default."""
-    if columns is None:
-        return mechanism.x_names
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+    return mechanism.x_names if columns is None else as_names(columns)
 
 
 def long_table(mechanism: TableMechanism, output: str) -> dict[str, Any]:

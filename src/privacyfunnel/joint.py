@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .channels import SUM_TOLERANCE, as_channel, as_table
 from .errors import InvalidInputError, InvalidJointError
 from .information import entropy, mutual_information
-from .labels import canonical_label
+from .labels import as_labels, label_array
+from .names import as_names
 
 FloatArray = NDArray[np.float64]
 
-SUM_TOLERANCE = 1e-9
 _LARGEST_COUNT = 2.0**53
 
 
@@ -68,7 +69,7 @@ class Joint:
             ("x", p.shape[0], x_labels, x_names),
             ("y", p.shape[1], y_labels, y_names),
         ):
-            columns = (names,) if isinstance(names, str) else tuple(names)
+            columns = as_names(names)
             setting(self, f"{side}_labels", _as_labels(labels, n, f"{side}_labels", columns))
             setting(self, f"{side}_names", columns)
         setting(self, "n_samples", None if n_samples is None else int(n_samples))
@@ -94,7 +95,7 @@ class Joint:
     @classmethod
     def from_channel(cls, p_y_given_x: ArrayLike, p_x: ArrayLike, **labels: Any) -> Joint:
         """The joint of a channel (n_x, n_y) whose rows are P(Y|x), and the distribution of its input."""
-        channel = _as_table(p_y_given_x, "p_y_given_x")
+        channel = as_channel(p_y_given_x, "Joint.from_channel: p_y_given_x", "xy", InvalidJointError)
         try:
             weights = np.asarray(p_x, dtype=np.float64)
         except (TypeError, ValueError):
@@ -103,13 +104,6 @@ class Joint:
             raise InvalidJointError(
                 f"Joint.from_channel: p_x must have one entry a row of p_y_given_x ({channel.shape[0]}); "
                 f"its shape is {weights.shape}."
-            )
-        rows = channel.sum(axis=1)
-        worst = int(np.argmax(np.abs(rows - 1)))
-        if abs(rows[worst] - 1) > SUM_TOLERANCE:
-            raise InvalidJointError(
-                f"Joint.from_channel: row {worst} of p_y_given_x sums to {rows[worst]:.6g}, not to 1. "
-                "Pass P(Y|x) as rows (axis 0 is the condition)."
             )
         return cls(channel * weights[:, None], **labels)
 
@@ -219,7 +213,7 @@ class Joint:
             raise InvalidInputError(f"Joint.sample: n must not be negative; it is {n}.")
         cells = np.random.default_rng(rng).choice(self.p_xy.size, size=n, p=self.p_xy.ravel())
         rows, columns = np.divmod(cells, self.n_y)
-        return _label_array(self.x_labels)[rows], _label_array(self.y_labels)[columns]
+        return label_array(self.x_labels)[rows], label_array(self.y_labels)[columns]
 
     def __repr__(self) -> str:
         source = "known" if self.n_samples is None else f"estimated from {self.n_samples:,} records"
@@ -231,25 +225,8 @@ class Joint:
 
 
 def _as_table(values: ArrayLike, name: str) -> FloatArray:
-    try:
-        table = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise InvalidJointError(
-            f"Joint: {name} must be a table of numbers, one row a public letter and one column a private one."
-        ) from None
-    if table.ndim != 2 or table.size == 0:
-        raise InvalidJointError(
-            f"Joint: {name} must be a non-empty table (n_x, n_y), one row a public letter and one column a "
-            f"private one; its shape is {table.shape}."
-        )
-    bad = np.argwhere(~np.isfinite(table) | (table < 0))
-    if bad.size:
-        row, column = bad[0]
-        raise InvalidJointError(
-            f"Joint: {name} must be finite and not negative; entry [{row}, {column}] is "
-            f"{table[row, column]}: correct it, or pass 0 for a pair that cannot occur."
-        )
-    return table
+    shape = "(n_x, n_y), one row a public letter and one column a private one"
+    return as_table(values, f"Joint: {name}", shape, InvalidJointError)
 
 
 def _total(table: FloatArray) -> float:
@@ -267,28 +244,11 @@ def _as_labels(
 ) -> tuple[Hashable, ...]:
     if not columns:
         raise InvalidJointError(f"Joint: {name[0]}_names is empty; name at least one column.")
-    if labels is None:
-        return tuple(range(n))
-    result = tuple(canonical_label(label) for label in labels)
-    if len(result) != n:
-        raise InvalidJointError(f"Joint: {name} must have {n} entries, one a letter; it has {len(result)}.")
-    if len(set(result)) != n:
-        raise InvalidJointError(f"Joint: {name} must be distinct; merge the rows that share a label first.")
-    if len(columns) > 1:
+    result = as_labels(labels, n, f"Joint: {name}", InvalidJointError)
+    if len(columns) > 1 and labels is not None:
         for label in result:
             if not isinstance(label, tuple) or len(label) != len(columns):
                 raise InvalidJointError(
                     f"Joint: {name} must be tuples with a value for each of {columns}; one is {label!r}."
                 )
     return result
-
-
-def _label_array(labels: tuple[Hashable, ...]) -> NDArray[Any]:
-    """The labels as an array: numbers and text as such, anything else as objects."""
-    kinds = {type(label) for label in labels}
-    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
-        return np.array(labels)
-    array = np.empty(len(labels), dtype=object)
-    for i, label in enumerate(labels):
-        array[i] = label  # one by one: NumPy would unpack tuples into a table
-    return array

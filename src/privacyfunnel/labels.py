@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -42,16 +43,32 @@ def canonical_label(value: Any) -> Hashable:
     return value
 
 
-def as_labels(labels: Iterable[Any] | None, n: int, name: str) -> tuple[Hashable, ...]:
+def as_labels(
+    labels: Iterable[Any] | None, n: int, name: str, error: type[InvalidInputError] = InvalidInputError
+) -> tuple[Hashable, ...]:
     """`labels` as a tuple of n distinct canonical labels; 0, 1, … for None."""
     if labels is None:
         return tuple(range(n))
     result = tuple(canonical_label(label) for label in labels)
     if len(result) != n:
-        raise InvalidInputError(f"{name} must have {n} entries, one a label; it has {len(result)}.")
+        raise error(f"{name} must have {n} entries, one a label; it has {len(result)}.")
     if len(set(result)) != n:
-        raise InvalidInputError(f"{name} must be distinct; two of them are the same label.")
+        twice = next(label for label, times in Counter(result).items() if times > 1)
+        raise error(f"{name} must be distinct; {twice!r} is there twice: merge the two, or rename one.")
     return result
+
+
+def label_array(labels: Sequence[Hashable]) -> NDArray[Any]:
+    """The labels as an array: of a type that holds them if they share one, of objects otherwise."""
+    kinds = {type(label) for label in labels}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        array = np.array(labels)
+        # Very large integers have no type, and text loses NUL characters at its end.
+        if array.dtype != object and array.tolist() == list(labels):
+            return array
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
 
 
 def column_values(labels: Sequence[Hashable]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from os import PathLike
@@ -23,7 +23,8 @@ from .channels import (
 )
 from .errors import FileFormatError, InvalidInputError
 from .joint import Joint
-from .labels import Letters, as_labels
+from .labels import Letters, as_labels, label_array
+from .names import as_names
 from .sampling import cumulative, draw, uniform
 
 FloatArray = NDArray[np.float64]
@@ -55,12 +56,16 @@ class TableMechanism:
         letter is a tuple. None is the letter of missing values; NaN as a label means the same.
     x_names : sequence of column names
         What the letters are letters of.
+    private_names : sequence of column names
+        The columns that the mechanism was made to protect, which `release_frame` drops; none by default.
+        Mechanisms of the solvers know those of their joint.
     """
 
     p_z_given_x: FloatArray
     x_labels: tuple[Hashable, ...]
     z_labels: tuple[Hashable, ...]
     x_names: tuple[str, ...]
+    private_names: tuple[str, ...]
 
     def __init__(
         self,
@@ -69,6 +74,7 @@ class TableMechanism:
         x_labels: Sequence[Hashable] | None = None,
         z_labels: Sequence[Hashable] | None = None,
         x_names: Sequence[str] = ("x",),
+        private_names: Sequence[str] = (),
     ) -> None:
         table = as_channel(p_z_given_x, "TableMechanism: p_z_given_x")
         table.setflags(write=False)
@@ -76,17 +82,31 @@ class TableMechanism:
         setting(self, "p_z_given_x", table)
         setting(self, "x_labels", as_labels(x_labels, table.shape[0], "TableMechanism: x_labels"))
         setting(self, "z_labels", as_labels(z_labels, table.shape[1], "TableMechanism: z_labels"))
-        setting(self, "x_names", (x_names,) if isinstance(x_names, str) else tuple(x_names))
+        setting(self, "x_names", as_names(x_names))
+        setting(self, "private_names", as_names(private_names))
+
+    @classmethod
+    def for_joint(
+        cls, joint: Joint, p_z_given_x: ArrayLike, z_labels: Sequence[Hashable] | None = None
+    ) -> TableMechanism:
+        """The mechanism of this table for the letters, columns and private columns of a joint."""
+        return cls(
+            p_z_given_x,
+            x_labels=joint.x_labels,
+            z_labels=z_labels,
+            x_names=joint.x_names,
+            private_names=joint.y_names,
+        )
 
     @classmethod
     def identity(cls, joint: Joint) -> TableMechanism:
         """Z = X: all the utility and all the leakage."""
-        return cls(np.eye(joint.n_x), x_labels=joint.x_labels, z_labels=joint.x_labels, x_names=joint.x_names)
+        return cls.for_joint(joint, np.eye(joint.n_x), joint.x_labels)
 
     @classmethod
     def constant(cls, joint: Joint) -> TableMechanism:
         """One symbol for every letter: no utility and no leakage."""
-        return cls(np.ones((joint.n_x, 1)), x_labels=joint.x_labels, x_names=joint.x_names)
+        return cls.for_joint(joint, np.ones((joint.n_x, 1)))
 
     @property
     def n_x(self) -> int:
@@ -141,9 +161,10 @@ class TableMechanism:
         *,
         output: str = "z",
         keep_public: bool = False,
+        keep_private: bool = False,
         rng: Rng = None,
     ) -> Any:
-        """The data frame with its public columns replaced by the released symbol.
+        """The data frame with its public columns replaced by the released symbol, without private ones.
 
         Parameters
         ----------
@@ -154,17 +175,22 @@ class TableMechanism:
             Name of the column of symbols; it takes the place of the first public column.
         keep_public : bool
             Whether the public columns stay beside the symbol, for tests: whoever sees them needs no Z.
+        keep_private : bool
+            Whether the columns named in `private_names` stay, for tests; they are dropped if they are there.
         rng : None, int or Generator
             As for `release`.
 
         Returns
         -------
-        A frame of the same kind. All other columns pass through, the private one included if it is
-        there: drop what must not be handed out. Symbols of several types or tuples become text.
+        A frame of the same kind. All other columns pass through, and the mechanism does not protect what
+        they tell: drop what must not be handed out. Symbols of several types or tuples become text.
         """
         from .columns import release_frame
 
-        return release_frame(self, frame, columns, output=output, keep_public=keep_public, rng=rng)
+        dropped = () if keep_private else self.private_names
+        return release_frame(
+            self, frame, columns, output=output, keep_public=keep_public, dropped=dropped, rng=rng
+        )
 
     def _draw(self, rows: NDArray[np.intp], rng: Rng) -> NDArray[np.intp]:
         return draw(self._cumulative, rows.ravel(), uniform(rows.size, rng)).reshape(rows.shape)
@@ -179,15 +205,7 @@ class TableMechanism:
 
     @cached_property
     def _symbols(self) -> NDArray[Any]:
-        """The symbols as an array to index: of a type of its own if they share one, of objects otherwise."""
-        kinds = {type(label) for label in self.z_labels}
-        if kinds <= {int} or kinds <= {float} or kinds <= {bool} or kinds <= {str}:
-            symbols = np.array(self.z_labels)
-            if symbols.dtype != object and symbols.tolist() == list(self.z_labels):
-                return symbols
-        symbols = np.empty(self.n_z, dtype=object)
-        symbols[:] = self.z_labels
-        return symbols
+        return label_array(self.z_labels)
 
     def relabel(self, z_labels: Sequence[Hashable] | Mapping[Hashable, Hashable]) -> TableMechanism:
         """The same mechanism with other names for its symbols: all of them in order, or a map of some."""
@@ -198,9 +216,7 @@ class TableMechanism:
                     f"relabel: {strangers[0]!r} is not a symbol of this mechanism; see z_labels."
                 )
             z_labels = [z_labels.get(label, label) for label in self.z_labels]
-        return TableMechanism(
-            self.p_z_given_x, x_labels=self.x_labels, z_labels=z_labels, x_names=self.x_names
-        )
+        return replace(self, z_labels=tuple(z_labels))
 
     def p_z(self, p_x: ArrayLike) -> FloatArray:
         """P(Z), shape (n_z,), for letters drawn from p_x."""
@@ -247,7 +263,8 @@ class TableMechanism:
             )
         second = other.p_z_given_x[[rows[label] for label in self.z_labels]]
         table = with_rows_to_one(self.p_z_given_x @ second)
-        return TableMechanism(table, x_labels=self.x_labels, z_labels=other.z_labels, x_names=self.x_names)
+        private = dict.fromkeys((*self.private_names, *other.private_names))
+        return replace(self, p_z_given_x=table, z_labels=other.z_labels, private_names=tuple(private))
 
     def repeat(self, k: int) -> TableMechanism:
         """The mechanism that releases the same letter k times, independently: a symbol is a k-tuple."""
@@ -259,12 +276,7 @@ class TableMechanism:
                 f"entries, more than {MAX_ENTRIES:,}; repeated_leakage measures them without the table."
             )
         table = with_rows_to_one(repeated(self.p_z_given_x, int(k)))
-        return TableMechanism(
-            table,
-            x_labels=self.x_labels,
-            z_labels=list(product(self.z_labels, repeat=int(k))),
-            x_names=self.x_names,
-        )
+        return replace(self, p_z_given_x=table, z_labels=tuple(product(self.z_labels, repeat=int(k))))
 
     def to_dict(self) -> dict[str, Any]:
         """The mechanism as JSON types, every float exact; the payload of `save`."""
@@ -272,6 +284,7 @@ class TableMechanism:
 
         return {
             "x_names": list(self.x_names),
+            "private_names": list(self.private_names),
             "x_labels": encode_labels(self.x_labels, "x_labels"),
             "z_labels": encode_labels(self.z_labels, "z_labels"),
             "p_z_given_x": self.p_z_given_x.tolist(),
@@ -282,12 +295,15 @@ class TableMechanism:
         """The mechanism of `to_dict`, checked like one given by hand; FileFormatError if it is none."""
         from .persistence import decode_labels, require
 
+        # Absent in files that were written before mechanisms knew of private columns.
+        private = require(data, "private_names", list) if "private_names" in data else []
         try:
             return cls(
                 require(data, "p_z_given_x", list),
                 x_labels=decode_labels(require(data, "x_labels", list)),
                 z_labels=decode_labels(require(data, "z_labels", list)),
                 x_names=[str(name) for name in require(data, "x_names", list)],
+                private_names=[str(name) for name in private],
             )
         except InvalidInputError as error:
             raise FileFormatError(f"This is not a saved mechanism: {error}") from None
@@ -365,5 +381,8 @@ def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> Tabl
     used = [(share, m) for share, m in zip(shares.tolist(), mechanisms, strict=True) if share > 0]
     table = np.concatenate([share * m.p_z_given_x for share, m in used], axis=1)
     return TableMechanism(
-        with_rows_to_one(merge_symbols(table)), x_labels=first.x_labels, x_names=first.x_names
+        with_rows_to_one(merge_symbols(table)),
+        x_labels=first.x_labels,
+        x_names=first.x_names,
+        private_names=tuple(dict.fromkeys(name for m in mechanisms for name in m.private_names)),
     )

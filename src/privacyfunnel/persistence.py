@@ -7,13 +7,13 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Hashable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import IO, Any, NoReturn, TypeVar
 
-from .errors import DataFileError, FileFormatError, InvalidInputError
+from .errors import DataFileError, FileFormatError, InvalidInputError, PrivacyFunnelError
 
 Path_ = str | PathLike[str]
 T = TypeVar("T")
@@ -92,7 +92,14 @@ def load_json(path: Path_) -> tuple[str, int, dict[str, Any]]:
 
 
 def write_atomic(path: Path_, data: str | bytes) -> None:
-    """Write a file whole or not at all; text as UTF-8.
+    """Write a file whole or not at all; text as UTF-8."""
+    with atomic_stream(path) as file:
+        file.write(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+@contextmanager
+def atomic_stream(path: Path_) -> Iterator[IO[bytes]]:
+    """A binary file that takes the place of `path` when the block ends well, and vanishes otherwise.
 
     The data go to a new file in the same folder, which then takes the place of the old one, so a
     reader, a full disk, an interrupt or a power cut never see half of it.
@@ -102,19 +109,24 @@ def write_atomic(path: Path_, data: str | bytes) -> None:
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
         mode = _mode(target)
-        _write_synced(temporary, data.encode("utf-8") if isinstance(data, str) else data, mode)
+        # Opened with 0666 so that the user's umask decides, as for any file a program writes.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(temporary, mode)
         os.replace(temporary, target)
         _sync_folder(target.parent)
-    except OSError as error:
-        _remove(temporary)
-        if isinstance(error, DataFileError):
-            raise
-        raise DataFileError(
-            f"{path}: cannot write the file ({error.strerror or error}); choose a folder that exists, may be "
-            "written and has space."
-        ) from None
-    except BaseException:  # an interrupt, too, leaves nothing behind
-        _remove(temporary)
+    except BaseException as error:  # an interrupt, too, leaves nothing behind
+        with suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and not isinstance(error, PrivacyFunnelError):
+            raise DataFileError(
+                f"{os.fspath(path)}: cannot write the file ({error.strerror or error}); choose a folder that "
+                "exists, may be written and has space."
+            ) from None
         raise
 
 
@@ -131,17 +143,6 @@ def _mode(target: Path) -> int | None:
     return stat.S_IMODE(status.st_mode)
 
 
-def _write_synced(path: Path, data: bytes, mode: int | None) -> None:
-    # Opened with 0666 so that the user's umask decides, as for any file a program writes.
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    if mode is not None:
-        os.chmod(path, mode)
-
-
 def _sync_folder(folder: Path) -> None:
     """Make the new name durable, where the system can."""
     with suppress(OSError):
@@ -150,11 +151,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()
 
 
 def encode_labels(labels: Iterable[Hashable], name: str) -> list[Any]:

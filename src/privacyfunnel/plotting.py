@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import InvalidInputError, MissingDependencyError
-from .frontier import TRIVIAL_METHODS, Frontier, TradeoffPoint
+from .frontier import TRIVIAL_METHODS, Frontier
+from .tradeoff import TradeoffPoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +65,7 @@ def plot_frontier(
     matplotlib Figure
         `save_figure` writes it to a file.
     """
-    figure_class = _import_figure()
+    figure_class = import_figure()
     curves = list(_curves(frontiers))
     if not curves:
         raise InvalidInputError("plot_frontier: there is no frontier to draw; pass at least one.")
@@ -84,18 +85,26 @@ def save_figure(figure: Figure, path: str | PathLike[str], *, dpi: float = 200) 
     """Write a figure as PNG, PDF or SVG, by the ending of the name; it appears whole or not at all."""
     from .persistence import write_atomic
 
-    kind = PurePath(fspath(path)).suffix.lower().lstrip(".")
-    if kind not in _NO_DATE:
-        raise InvalidInputError(
-            f"save_figure: {fspath(path)!r} must end in .png, .pdf or .svg, which says what to write."
-        )
+    kind = figure_kind(path)
     content = io.BytesIO()
     with _RENDERING:
         figure.savefig(content, format=kind, dpi=dpi, metadata=_NO_DATE[kind])
     write_atomic(path, content.getvalue())
 
 
-def _import_figure() -> Any:
+def figure_kind(path: str | PathLike[str]) -> str:
+    """What a figure file of this name holds: png, pdf or svg; InvalidInputError for anything else."""
+    kind = PurePath(fspath(path)).suffix.lower().lstrip(".")
+    if kind not in _NO_DATE:
+        raise InvalidInputError(
+            f"{fspath(path)}: the name of a figure must end in .png, .pdf or .svg, which says what to write; "
+            "rename it."
+        )
+    return kind
+
+
+def import_figure() -> Any:
+    """matplotlib's Figure, or MissingDependencyError."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from .errors import InvalidInputError, InvalidJointError
 from .joint import Joint
 from .labels import canonical_label
+from .names import as_names, require_columns
 
 MAX_LETTERS = 10_000
 
@@ -173,9 +173,8 @@ def _grouped(frame: Any, columns: list[str]) -> Any:
             f"Joint.from_frame: a {type(frame).__name__} is no data frame; pass a pandas, polars, pyarrow or "
             "DuckDB table, or use Joint.from_samples."
         ) from None
+    require_columns(columns, schema, "Joint")
     for name in columns:
-        if name not in schema:
-            raise InvalidInputError(f"Joint: there is no column {name!r}; {_suggest(name, list(schema))}.")
         if schema[name].is_nested():
             raise InvalidInputError(
                 f"Joint: column {name!r} holds {schema[name]}, not single values; pick a field or an element."
@@ -207,18 +206,9 @@ def _run(lazy: Any) -> Any:
     return lazy.collect()
 
 
-def _suggest(name: object, columns: list[str]) -> str:
-    by_lower = {str(column).lower(): column for column in columns}
-    close = get_close_matches(str(name).lower(), by_lower, n=3, cutoff=0.5)
-    if close:
-        return "the closest are " + ", ".join(repr(by_lower[key]) for key in close)
-    shown = ", ".join(repr(column) for column in columns[:8]) or "none"
-    return f"the columns are {shown}" + (", …" if len(columns) > 8 else "")
-
-
 def _column_names(names: str | Sequence[str], side: str) -> tuple[str, ...]:
-    """The names as a tuple; a bare string is one name, not a sequence of characters."""
-    columns = tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else (names,)
+    """The names as a tuple, checked."""
+    columns = as_names(names) if isinstance(names, Iterable) else (names,)
     if not all(isinstance(name, str) for name in columns):
         raise InvalidInputError(
             f"Joint: the {side} columns must be given by name, as text, not as {columns}; rename the columns "

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from cli_tables import Run, make_records, write_csv
 
-from privacyfunnel import files, persistence
+from privacyfunnel import files
+from privacyfunnel.discrete.exact import pricing
 from privacyfunnel.files import csv_files
 
+INTERRUPTED = "error: interrupted; no file was left unfinished, run the command again for the result."
 SOLVE = ("--public", "a", "--private", "b", "--beta", "0.5", "--method", "greedy")
 
 FILES = {
@@ -90,7 +92,13 @@ BAD_OPTIONS = [
     ((*SOLVE, "--betta", "1"), "--beta"),
     ((*SOLVE, "--output", "none/m.json"), "none/m.json: there is no folder 'none'; create it first"),
     ((*SOLVE, "--output", "folder"), "folder: this is a folder; name a file in it"),
-    ((*SOLVE, "--output", "./ok.csv"), "already used as 'ok.csv'; give the output another name"),
+    ((*SOLVE, "--output", "./ok.csv"), "this file is read by this command; give the output another name"),
+    (("--public", "a,c", "--private", "b", "--beta", "1"), "name the columns 'a' and 'c' one by one"),
+    (("--public", "a", "c", "--private", "b", "--beta", "1"), "what 'c' is for; repeat an option"),
+    (("--public", "a", "--private", "b", "--beta", "0,5"), "'--beta': it must be a number, such as 0.5"),
+    ((*SOLVE, "--n-starts", "two"), "'--n-starts': it must be a whole number"),
+    ((*SOLVE, "--time-limit", "0", "--method", "exact"), "--time-limit must be a finite number, more than 0"),
+    ((*SOLVE, "--n-z", "2", "--method", "exact"), "--n-z belongs to the local methods"),
 ]
 
 
@@ -155,7 +163,11 @@ def test_million_letters(pfunnel: Run, folder: Path) -> None:
     ("args", "message"),
     [
         (("--plot", "f.gif"), "f.gif: the name of a figure must end in .png, .pdf or .svg"),
-        (("--csv", "f.csv", "--output", "f.csv"), "give the output another name"),
+        (("--csv", "f.csv", "--output", "f.csv"), "is another output too; give the output another name"),
+        (
+            ("--alpha", "0", "--method", "dca-ridge"),
+            "--alpha must be a finite number, more than 0; it is 0.0.",
+        ),
         (("--n-points", "0"), "--n-points"),
         (("--penalty", "1"), "--penalty belongs to splitting"),
     ],
@@ -180,7 +192,10 @@ def test_bad_frontier(pfunnel: Run, folder: Path, args: tuple[str, ...], message
         ),
         (("-m", "m.json", "-o", "out.csv", "--drop", "d"), "no column 'd'"),
         (("-m", "m.json", "-o", "out.csv", "--public", "C"), "no column 'C'; the closest are 'c'"),
-        (("-m", "m.json", "-o", "out.csv", "--public", "c", "--public", "a"), "name as many columns"),
+        (
+            ("-m", "m.json", "-o", "out.csv", "--public", "c", "--public", "a"),
+            "the mechanism is for 1 column (a) and 2 are named; pass --public for each",
+        ),
         (("-m", "m.json", "-o", "-", "--json"), "stdout cannot hold both"),
         (("-o", "out.csv"), "--mechanism"),
     ],
@@ -215,8 +230,26 @@ def test_full_disk_in_the_middle(pfunnel: Run, folder: Path, monkeypatch: pytest
     pfunnel("solve", "ok.csv", *SOLVE, "-o", "m.json")
     monkeypatch.setattr(csv_files.CsvWriter, "write", full_disk)
     check(pfunnel, folder, ("release", "ok.csv", "-m", "m.json", "-o", "out.csv"), "No space left on device")
-    monkeypatch.setattr(persistence, "_write_synced", full_disk)
+    monkeypatch.setattr(os, "fdopen", full_disk)
     check(pfunnel, folder, ("solve", "ok.csv", *SOLVE, "-o", "new.json"), "new.json: cannot write the file")
+
+
+@pytest.mark.parametrize("command", ["solve", "frontier"])
+def test_interrupted_solver(
+    pfunnel: Run, people: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """In Python the solver returns the best so far; the command ends without a result."""
+
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pricing.Pricing, "look", interrupt)
+    ask = ("--public", "city", "--private", "sex", "--method", "exact", "-o", people.with_name("out.json"))
+    ended = pfunnel(command, people, *ask, *(("--beta", 0.1) if command == "solve" else ()))
+    assert ended.code == 130
+    assert ended.out == ""
+    assert ended.err.splitlines()[-1] == INTERRUPTED
+    assert [path.name for path in people.parent.iterdir()] == ["people.csv"]
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, BrokenPipeError])
@@ -236,7 +269,7 @@ def test_stopped_in_the_middle(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "people.csv"]
     if stop is KeyboardInterrupt:
         assert ended.code == 130
-        assert ended.err.splitlines()[-1] == "error: interrupted; no file was left unfinished."
+        assert ended.err.splitlines()[-1] == INTERRUPTED
     else:  # the output is a file: then it is one of those that cannot be written
         assert ended.code == 2
 

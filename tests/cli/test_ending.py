@@ -15,6 +15,11 @@ import pytest
 import privacyfunnel as pf
 
 PFUNNEL = [sys.executable, "-c", "from privacyfunnel.cli import main; main()"]
+BROKEN = (
+    "error: standard output: its reader went away before everything was written; "
+    "let it read to the end, or write to a file."
+)
+INTERRUPTED = "error: interrupted; no file was left unfinished, run the command again for the result."
 HEAVY = ("numba", "scipy", "sklearn", "pyarrow", "narwhals", "pandas", "polars", "matplotlib", "torch")
 
 
@@ -60,7 +65,7 @@ def test_signal_while_writing(large: tuple[Path, Path], number: int, code: int) 
         assert process.wait(timeout=60) == code
         lines = process.stderr.read().decode().splitlines()
     assert not any("Traceback" in line for line in lines)
-    assert ("error: interrupted; no file was left unfinished." in lines) == (number == signal.SIGINT)
+    assert (INTERRUPTED in lines) == (number == signal.SIGINT)
 
 
 def test_reader_that_goes_away(large: tuple[Path, Path]) -> None:
@@ -69,25 +74,77 @@ def test_reader_that_goes_away(large: tuple[Path, Path]) -> None:
         assert process.stderr is not None
         assert process.stdout.read(6) == b"z,text"
         process.stdout.close()
-        assert process.wait(timeout=60) == 141
-        lines = process.stderr.read().decode().splitlines()
-    assert all(line.startswith("warning: ") for line in lines)
+        assert process.wait(timeout=60) == 2
+        *warnings, error = process.stderr.read().decode().splitlines()
+    assert all(line.startswith("warning: ") for line in warnings)
+    assert error == BROKEN
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_nobody_reads(everything: bool) -> None:
+    """The reader of stdout, or of stdout and stderr, went away before the command began."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = subprocess.run(
+            [*PFUNNEL, "solve", "--help"],
+            stdout=writer,
+            stderr=writer if everything else subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert ended.returncode == 2
+    if not everything:
+        assert ended.stderr.decode() == f"{BROKEN}\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors as on Unix")
+def test_closed_standard_output(large: tuple[Path, Path]) -> None:
+    def run(*args: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*PFUNNEL, *args], stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1), check=False
+        )
+
+    ended = run("solve", "--help")
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    ended = run("release", str(large[0]), "-m", str(large[1]), "-o", "-", "--drop", "text")
+    assert ended.returncode == 2
+    assert ended.stderr == b"error: standard output: it is closed; write to a file.\n"
+
+
+def test_terminal_without_greek_letters() -> None:
+    script = (
+        "from privacyfunnel.cli.running import run\n"
+        "from privacyfunnel.cli.output import print_json\n"
+        "code = run(['solve', '--help'])\n"
+        "print_json({'β': code})\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        check=True,
+    )
+    text = ended.stdout.decode("latin-1")
+    assert "leakage ? ? · utility" in text
+    assert json.loads(text[text.rindex("{") :]) == {"β": 0}
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_full_device(large: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("to_release", [False, True])
+def test_full_device(large: tuple[Path, Path], to_release: bool) -> None:
+    release = ["release", str(large[0]), "-m", str(large[1]), "-o", "-"]
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
-            [*PFUNNEL, "release", str(large[0]), "-m", str(large[1]), "-o", "-"],
+            [*PFUNNEL, *(release if to_release else ["--version"])],
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
         )
     assert ended.returncode == 2
     error = ended.stderr.decode().splitlines()[-1]
-    assert error == (
-        "error: standard output: cannot write (No space left on device); name a file as the output."
-    )
+    assert error == ("error: standard output: cannot write (No space left on device); write to a file.")
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -33,6 +33,10 @@ def test_files_and_json_agree(pfunnel: Run, people: Path, tmp_path: Path) -> Non
     assert (ended.code, ended.err) == (0, "")
     values = json.loads(ended.out)
     front = pf.load(saved)
+    assert [row["share_of_entropy_x"] for row in values["table"]] == [k / 10 for k in range(1, 11)]
+    for row in values["table"]:
+        assert row["leakage"] == {"greedy": front.leakage_at(row["utility"])}
+        assert row["lower_bound"] is None
     assert [(c["utility"], c["leakage"]) for c in values["corners"]] == [
         (p.utility, p.leakage) for p in front.envelope()
     ]
@@ -59,7 +63,21 @@ def test_table_has_a_column_a_method(pfunnel: Run, people: Path) -> None:
     assert last[3] == last[4] == last[5]  # at H(X) everything is released, whatever the method
 
 
+def test_bound_is_below_every_method(pfunnel: Run, people: Path) -> None:
+    ask = (*ASK, "--method", "exact", "--n-points", 3)
+    ended = pfunnel("frontier", people, *ask, "--json")
+    assert ended.code == 0, ended.err
+    values = json.loads(ended.out)
+    for row in values["table"]:
+        lines = [line["value"] + line["beta"] * row["utility"] for line in values["support_lines"]]
+        assert row["lower_bound"] == pytest.approx(max(0.0, *lines), abs=1e-12)
+        assert row["lower_bound"] <= min(row["leakage"].values()) + 1e-9
+    assert "at least (proved)" in pfunnel("frontier", people, *ask).out
+
+
 def test_setting_goes_to_the_method_that_has_it(pfunnel: Run, people: Path) -> None:
+    symbols = ("--method", "exact", "--method", "dca", "--n-z", 2, "--n-points", 1, "--n-starts", 1)
+    assert pfunnel("frontier", people, *ASK[:4], *symbols).code == 0
     more = ("--alpha", 0.5, "--n-points", 2, "--n-starts", 1)
     assert pfunnel("frontier", people, *ASK, "--method", "dca-ridge", *more).code == 0
     ended = pfunnel("frontier", people, *ASK, *more)

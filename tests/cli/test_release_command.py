@@ -186,6 +186,19 @@ def test_unknown_letter_names_the_record(
     assert [path.name for path in people.parent.iterdir()] == ["doubling.json", "people.csv"]
 
 
+def test_public_columns_in_another_order(pfunnel: Run, tmp_path: Path) -> None:
+    pf.TableMechanism(np.eye(2), x_labels=[("a", "1"), ("b", "2")], x_names=["s", "n"]).save(
+        tmp_path / "m.json"
+    )
+    data = write_csv(tmp_path / "t.csv", [["1", "a"], ["2", "b"]], ["N", "S"])
+    ask = ("release", data, "-m", tmp_path / "m.json", "-o", tmp_path / "o.csv")
+    ended = pfunnel(*ask, "--public", "N", "--public", "S")
+    assert ended.code == 2
+    assert "--public must name the columns in the order of s, n." in ended.err
+    assert pfunnel(*ask, "--public", "S", "--public", "N").code == 0
+    assert read_csv(tmp_path / "o.csv") == (["z"], [["0"], ["1"]])
+
+
 def test_wrong_type_is_said(pfunnel: Run, tmp_path: Path) -> None:
     pf.TableMechanism(np.eye(2), x_labels=["1", "2"], x_names=["n"]).save(tmp_path / "m.json")
     pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "t.parquet")

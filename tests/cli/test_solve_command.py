@@ -14,6 +14,7 @@ import pytest
 from cli_tables import HEADER, Run, make_records, write_csv
 
 import privacyfunnel as pf
+from privacyfunnel.cli.output import bits
 
 ASK = ("--public", "city", "--private", "sex", "--min-utility", 1, "--seed", 0, "--method", "greedy")
 
@@ -83,7 +84,37 @@ def test_prints_a_readable_result(pfunnel: Run, people: Path, tmp_path: Path) ->
         assert any(line.strip().startswith(name) for line in lines), name
     assert "95 % interval" in ended.out
     assert "greedy" in ended.out
+    assert f"pfunnel release {people} --mechanism {tmp_path / 'm.json'} --output" in " ".join(
+        ended.out.split()
+    )
     assert all(line == line.rstrip() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (("--beta", 0.1), "no release has I(Z;Y) − 0.1 · I(Z;X) below "),
+        (("--min-utility", 1.5), "every release of that utility leaks at least "),
+        (("--max-leakage", 0.01), "no release of that leakage has a utility above "),
+    ],
+)
+def test_numbers_say_what_they_are(pfunnel: Run, people: Path, target: tuple[str, float], words: str) -> None:
+    ask = ("--public", "city", "--private", "sex", "--method", "exact", *target, "--seed", 0)
+    text = pfunnel("solve", people, *ask).out
+    values = json.loads(pfunnel("solve", people, *ask, "--json").out)
+    (proved,) = [line for line in text.splitlines() if line.strip().startswith("Proved")]
+    bound = abs(values["lower_bound"]) if target[0] == "--max-leakage" else values["lower_bound"]
+    assert f"{words}{bound:.5f} bit" in proved
+    assert text.count("exact on these records") == 3
+    assert "95 % interval for the population of these records" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0.00000"), (-0.0, "0.00000"), (3e-17, "0.00000"), (8.14e-7, "8.1e-07"), (1.25, "1.25000")],
+)
+def test_bits_keep_small_numbers(value: float, text: str) -> None:
+    assert bits(value) == text
 
 
 def test_several_columns_and_missing_values(pfunnel: Run, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def frontier(
         typer.Option(
             metavar="NUMBER",
             min=1,
-            help="How many values of β to try with each method.",
+            help="How many points to solve for with each method.",
         ),
     ] = 40,
     alpha: options.Alpha = None,
@@ -33,6 +33,7 @@ def frontier(
     n_starts: options.Starts = 20,
     tol: options.Tol = 1e-6,
     max_steps: options.MaxSteps = 10_000,
+    time_limit: options.TimeLimit = 300.0,
     n_jobs: options.Jobs = -1,
     seed: options.Seed = None,
     missing: options.Missing = "error",
@@ -62,16 +63,10 @@ def frontier(
         options.check_figure(plot)
 
     from ..discrete.solve import frontier as trace
-    from ..files import read_joint
-    from ..persistence import encode_labels
     from ..plotting import save_figure
     from .output import describe_joint, joint_values, print_json
 
-    joint = read_joint(
-        data, public=public, private=private, missing=missing, max_letters=max_letters, delimiter=delimiter
-    )
-    if output is not None:
-        encode_labels(joint.x_labels, "x_labels")  # what cannot be saved is better known before the work
+    joint = options.read_data(data, public, private, missing, max_letters, delimiter, output is not None)
     fronts = [
         trace(
             joint,
@@ -79,16 +74,18 @@ def frontier(
             n_points=n_points,
             alpha=alpha if options.takes_alpha(name) else None,
             penalty=penalty if options.takes_penalty(name) else None,
-            n_z=n_z,
+            n_z=None if name == "exact" and len(methods) > 1 else n_z,
             n_starts=n_starts,
             tol=tol,
             max_steps=max_steps,
+            time_limit=time_limit,
             n_jobs=n_jobs,
             rng=seed,
         )
         for name in methods
     ]
     front = fronts[0].merge(*fronts[1:])
+    options.raise_if_interrupted(point.status for point in front.points)
     written = [name for name in (output, csv, plot) if name is not None]
     if output is not None:
         front.save(output)
@@ -102,10 +99,30 @@ def frontier(
         _print(describe_joint(data, joint), front, written)
 
 
+def _rows(front: Frontier) -> list[dict[str, Any]]:
+    """Utilities between nothing and everything, the leakage of each method there, and what is proved."""
+    curves = {name: front.select(name) for name in front.methods}
+    whole, top = front.entropy_x or 0.0, front.mutual_information or 0.0
+    rows = []
+    for share in _SHARES:
+        at = min(share * whole, front.max_utility)
+        rows.append(
+            {
+                "share_of_entropy_x": share,
+                "utility": at,
+                "leakage": {name: curve.leakage_at(at) for name, curve in curves.items()},
+                "lower_bound": front.lower_bound_at(at),
+                "x_or_nothing": share * top,
+            }
+        )
+    return rows
+
+
 def _values(front: Frontier) -> dict[str, Any]:
     return {
         "methods": list(front.methods),
         "n_points": len(front.points),
+        "table": _rows(front),
         "corners": [
             {
                 "utility": point.utility,
@@ -116,29 +133,25 @@ def _values(front: Frontier) -> dict[str, Any]:
             }
             for point in front.envelope()
         ],
-        "support_lines": [list(line) for line in front.support_lines],
+        "support_lines": [{"beta": beta, "value": value} for beta, value in front.support_lines],
     }
 
 
 def _print(title: str, front: Frontier, written: list[str]) -> None:
-    from .output import new_table, plural, show
+    from .output import bits, new_table, plural, show
 
-    bounded = bool(front.support_lines)
-    table = new_table(
-        ["utility", "of H(X)", *front.methods, *["at least (proved)"] * bounded, "X or nothing"]
-    )
-    curves = [front.select(name) for name in front.methods]
-    whole, top = front.entropy_x or 0.0, front.mutual_information or 0.0
-    for share in _SHARES:
-        at = min(share * whole, front.max_utility)
-        bound = [f"{front.lower_bound_at(at):.5f}"] if bounded else []
-        leaks = [f"{curve.leakage_at(at):.5f}" for curve in curves]
-        table.add_row(f"{at:.4f}", f"{100 * share:.0f} %", *leaks, *bound, f"{share * top:.5f}")
+    bounded = ["at least (proved)"] if front.support_lines else []
+    table = new_table(["utility", "of H(X)", *front.methods, *bounded, "X or nothing"])
+    for row in _rows(front):
+        leaks = [*row["leakage"].values(), *([row["lower_bound"]] if bounded else []), row["x_or_nothing"]]
+        table.add_row(f"{row['utility']:.4f}", f"{100 * row['share_of_entropy_x']:.0f} %", *map(bits, leaks))
     show(
         title,
         table,
-        f"Leakage I(Z;Y) in bits at that utility I(Z;X); {plural(len(front.points), 'release')} evaluated "
-        f"exactly on these records, {plural(len(front.envelope()), 'corner')} on the common hull.",
+        f"Leakage I(Z;Y) in bits at that utility I(Z;X), exact on these records: "
+        f"{plural(len(front.points), 'release')} evaluated, {plural(len(front.envelope()), 'corner')} on the "
+        "common hull.",
         "The last column is what releasing X sometimes, and nothing otherwise, gives without a solver.",
+        "For the population of these records leakage is uncertain; 'pfunnel solve' gives an interval for it.",
         *[f"Saved {name}" for name in written],
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,10 @@ from ..discrete.batch import PAPER_METHODS
 from ..discrete.solve import METHODS
 from ..errors import DataFileError, InvalidInputError
 from ..tabulate import MAX_LETTERS
+
+if TYPE_CHECKING:
+    from ..joint import Joint
+    from ..solution import Status
 
 
 def numbers(value: float | Sequence[float] | None) -> float | Sequence[float] | None:
@@ -85,7 +89,10 @@ Delimiter = Annotated[
         help="What separates the fields of a CSV file.",
     ),
 ]
-_METHOD_HELP = f"How to solve: {', '.join(METHODS)}."
+_METHOD_HELP = (
+    f"How to solve: {', '.join(METHODS)}. exact proves the optimum, the others are local; auto takes exact "
+    "where a proof is likely within minutes, else dca."
+)
 Method = Annotated[str, typer.Option(metavar="METHOD", callback=_methods, help=_METHOD_HELP)]
 Methods = Annotated[
     list[str],
@@ -106,7 +113,12 @@ Alpha = Annotated[
 ]
 Penalty = Annotated[
     float | None,
-    typer.Option(metavar="NUMBER", callback=numbers, help="Penalty of splitting."),
+    typer.Option(
+        metavar="NUMBER",
+        callback=numbers,
+        show_default="2",
+        help="Penalty of splitting, in units of |Z| · max(1, β).",
+    ),
 ]
 Symbols = Annotated[
     list[int] | None,
@@ -115,7 +127,7 @@ Symbols = Annotated[
         metavar="NUMBER",
         min=1,
         show_default="max(|X|, |Y|) + 1",
-        help="How many symbols Z may have. Repeat to try several.",
+        help="How many symbols Z may have, for all methods but exact. Repeat to try several.",
     ),
 ]
 Starts = Annotated[
@@ -127,12 +139,21 @@ Tol = Annotated[
     typer.Option(
         metavar="BITS",
         callback=numbers,
-        help="Stop when a step changes the objective by no more.",
+        help="Stop when a step changes the objective by no more; for exact, when the optimum is proved this "
+        "closely.",
     ),
 ]
 MaxSteps = Annotated[
     int,
     typer.Option(metavar="NUMBER", min=1, help="Steps after which a start is given up."),
+]
+TimeLimit = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        callback=numbers,
+        help="How long exact may take for a proof; after that the best release and bound so far are taken.",
+    ),
 ]
 Jobs = Annotated[
     int,
@@ -157,16 +178,14 @@ LETTERS = MAX_LETTERS
 
 def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
     """Refuse, before any work, to write where it cannot be done or over a file that is read."""
-    seen: dict[str, str] = {os.path.realpath(name): name for name in inputs}
+    seen = {os.path.realpath(name): "is read by this command" for name in inputs}
     for name in outputs:
         if name is None:
             continue
         real = os.path.realpath(name)
         if real in seen:
-            raise InvalidInputError(
-                f"{name}: this file is already used as {seen[real]!r}; give the output another name."
-            )
-        seen[real] = name
+            raise InvalidInputError(f"{name}: this file {seen[real]}; give the output another name.")
+        seen[real] = "is another output too"
         folder = os.path.dirname(real)
         if os.path.isdir(real):
             raise DataFileError(f"{name}: this is a folder; name a file in it.")
@@ -180,11 +199,10 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
 
 def check_figure(path: str) -> None:
     """Refuse, before any work, a figure of an unknown kind or without matplotlib."""
-    from ..plotting import _import_figure
+    from ..plotting import figure_kind, import_figure
 
-    if not path.lower().endswith((".png", ".pdf", ".svg")):
-        raise InvalidInputError(f"{path}: the name of a figure must end in .png, .pdf or .svg; rename it.")
-    _import_figure()
+    figure_kind(path)
+    import_figure()
 
 
 def takes_alpha(method: str) -> bool:
@@ -201,6 +219,33 @@ def check_settings(methods: Sequence[str], alpha: object, penalty: object) -> No
         if value is not None and not any(map(takes, methods)):
             owners = " and ".join(filter(takes, METHODS))
             raise InvalidInputError(f"{name} belongs to {owners}; leave it out for {', '.join(methods)}.")
+
+
+def read_data(
+    data: str,
+    public: Sequence[str],
+    private: Sequence[str],
+    missing: str,
+    max_letters: int,
+    delimiter: str | None,
+    to_be_saved: bool,
+) -> Joint:
+    """The joint of the records; what cannot be saved later is refused now, before the work."""
+    from ..files import read_joint
+    from ..persistence import encode_labels
+
+    joint = read_joint(
+        data, public=public, private=private, missing=missing, max_letters=max_letters, delimiter=delimiter
+    )
+    if to_be_saved:
+        encode_labels(joint.x_labels, "x_labels")
+    return joint
+
+
+def raise_if_interrupted(statuses: Iterable[Status | None]) -> None:
+    """End the command where a solver, asked to stop with Ctrl-C, has returned the best it had."""
+    if any(status is not None and status.name == "INTERRUPTED" for status in statuses):
+        raise KeyboardInterrupt
 
 
 def check_table_name(path: str) -> None:

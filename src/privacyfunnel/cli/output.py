@@ -30,7 +30,8 @@ def show(*parts: Any) -> None:
 
 def print_json(values: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
-    typer.echo(json.dumps(values, ensure_ascii=False, allow_nan=False, indent=2))
+    whole = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    typer.echo(json.dumps(values, ensure_ascii=not whole, allow_nan=False, indent=2))
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str, str]]) -> None:
@@ -83,6 +84,11 @@ def joint_values(data: str, joint: Joint) -> dict[str, Any]:
         "entropy_y": joint.entropy_y,
         "mutual_information": joint.mutual_information,
     }
+
+
+def bits(value: float) -> str:
+    """A number of bits; small ones keep two digits, unless they are mere rounding."""
+    return f"{value:.1e}" if 1e-12 < abs(value) < 1e-5 else f"{value + 0.0:.5f}"
 
 
 def plural(n: int, word: str) -> str:

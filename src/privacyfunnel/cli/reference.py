@@ -38,14 +38,28 @@ written in batches and may be larger than memory.
   of the same name is replaced; a file that is read cannot be the output.
 - Records in messages are counted from 1, without the header; lines are lines of the file.
 
+## What the numbers are
+
+- Utility, leakage and the adversary's success are **exact** for the joint distribution of the records in the
+  file: computed from the mechanism's table, not estimated from a release.
+- The **interval** is for the leakage on the population that the records were drawn from. It allows for the
+  mechanism having been chosen on the same records.
+- "Proved" is a **bound** for every release on these records, also those that nobody has tried: leakage cannot
+  be lower, or utility higher. Only `exact` proves one.
+
+In JSON these are `utility`, `leakage`, `objective` and `measures` (exact), `leakage_interval` (interval),
+`lower_bound` on `objective` and its distance `gap` (bound; `null` where nothing was proved). In that of
+`frontier`, `table` has the leakage at ten utilities, `lower_bound` what is proved there, and each of
+`support_lines` proves leakage ≥ value + beta · utility.
+
 ## What a release protects
 
 A mechanism is made for its public columns, and says how much they tell about the private ones once they are
 replaced. `pfunnel release` therefore
 
 - replaces the public columns by the released one (`--keep-public` keeps them too, for tests),
-- drops the private columns. A file that `pfunnel solve --output` wrote names them; one saved from Python
-  with `mechanism.save` does not, so name them with `--drop`,
+- drops the private columns, which the mechanism file names (`--keep-private` keeps them, for tests). A
+  mechanism that was built by hand in Python may not name any: then leave them out with `--drop`,
 - passes all other columns through unchanged and lists them in a warning. **They are not protected**: a
   column that tells the private one, alone or together with z, undoes the release. Drop what the receiver
   does not need.
@@ -59,14 +73,14 @@ Release once and hand out the result: each further release of the same records t
 |---|---|
 | 0 | done |
 | 1 | a stated gate failed |
-| 2 | bad input: one line on stderr says what is wrong, where, and what to do |
+| 2 | bad input or unwritable output: one line on stderr says what is wrong, where, and what to do |
 | 130 | interrupted with Ctrl-C |
-| 141 | the reader of a pipe went away, as in `pfunnel release … --output - \\| head` |
 | 143 | terminated |
 
-Warnings are single lines on stderr that begin with `warning:`. A progress bar is shown on stderr when that
-is a terminal and the work takes longer than a moment. With `--json` stdout holds one JSON object and nothing
-else.
+A pipe whose reader goes away before the end, as in `pfunnel release … --output - | head`, is unwritable
+output. Warnings are single lines on stderr that begin with `warning:`. A progress bar is shown on stderr when
+that is a terminal and the work takes longer than a moment. With `--json` stdout holds one JSON object and
+nothing else.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,7 +76,6 @@ def release(
     Release once and hand out the result: a second release of the same records tells more.
     """
     from ..files import STDOUT, open_table, open_writer
-    from .mechanism_file import load_mechanism
     from .output import plural, print_facts, print_json
 
     begun = time.perf_counter()
@@ -85,16 +85,23 @@ def release(
     if not to_stdout:
         options.check_outputs([output], [data, mechanism])
         options.check_table_name(output)
-    table_mechanism, private = load_mechanism(mechanism)
+    table_mechanism = _load(mechanism)
     table = open_table(data, delimiter=delimiter)
     names = tuple(public or table_mechanism.x_names)
-    unknown = () if keep_private else tuple(name for name in private if name in table.columns)
-    dropped = tuple(dict.fromkeys((*unknown, *(drop or ()))))
+    letter = table_mechanism.x_labels[0]
+    n_parts = len(letter) if isinstance(letter, tuple) else 1
+    if len(names) != n_parts:
+        raise InvalidInputError(
+            f"the mechanism is for {plural(n_parts, 'column')} ({', '.join(table_mechanism.x_names)}) and "
+            f"{len(names)} {'is' if len(names) == 1 else 'are'} named; pass --public for each, in this order."
+        )
+    private = [name for name in table_mechanism.private_names if name in table.columns]
+    dropped = tuple(dict.fromkeys([*([] if keep_private else private), *(drop or [])]))
     table.require([*names, *dropped])
     passed = [name for name in table.columns if name not in (*names, *dropped)]
     if column in passed or (keep_public and column in names):
         raise InvalidInputError(f"{data}: there already is a column {column!r}; choose another --column.")
-    _warn(passed, names if keep_public else (), private, keep_private, seed)
+    _warn(passed, names if keep_public else (), table_mechanism.private_names, seed)
 
     n_records = 0
     with open_writer(output, delimiter=delimiter) as writer:
@@ -122,10 +129,23 @@ def release(
         facts = [
             ("Released", column, f"{plural(table_mechanism.n_z, 'symbol')}, in place of {', '.join(names)}"),
             ("Dropped", ", ".join(dropped) or "nothing", ""),
-            ("Unchanged", ", ".join(values["passed_through"]) or "nothing", ""),
+            ("Unchanged", ", ".join(values["passed_through"]) or "nothing else", ""),
             ("Saved", output, f"{plural(n_records, 'record')} in {values['seconds']:.1f} s"),
         ]
         print_facts(f"{data}: {plural(n_records, 'record')} released.", facts)
+
+
+def _load(path: str) -> TableMechanism:
+    from ..mechanism import TableMechanism
+    from ..persistence import load
+
+    mechanism = load(path)
+    if not isinstance(mechanism, TableMechanism):
+        raise InvalidInputError(
+            f"{path}: this is a {type(mechanism).__name__.lower()} and not a mechanism; use a file that "
+            "'pfunnel solve --output' wrote."
+        )
+    return mechanism
 
 
 def _released(
@@ -150,7 +170,9 @@ def _released(
     wanted = [name for name in table.columns if name in public or name not in dropped]
 
     def released(part: Any) -> Any:
-        result = mechanism.release_frame(part, public, output=column, keep_public=keep_public, rng=rng)
+        result = mechanism.release_frame(
+            part, public, output=column, keep_public=keep_public, keep_private=True, rng=rng
+        )
         return result.select([name for name in result.column_names if name == column or name not in dropped])
 
     done = 0
@@ -168,19 +190,13 @@ def _released(
 
 def _of_texts(mechanism: TableMechanism) -> TableMechanism:
     """The mechanism for a CSV file, whose values are text: the letter 7 is the text "7" there."""
-    from ..mechanism import TableMechanism
 
     def text(letter: Any) -> Any:
         if isinstance(letter, tuple):
             return tuple(map(text, letter))
         return letter if letter is None else str(letter)
 
-    return TableMechanism(
-        mechanism.p_z_given_x,
-        x_labels=[text(letter) for letter in mechanism.x_labels],
-        z_labels=mechanism.z_labels,
-        x_names=mechanism.x_names,
-    )
+    return replace(mechanism, x_labels=tuple(text(letter) for letter in mechanism.x_labels))
 
 
 def _unknown(path: str, part: Any, mechanism: TableMechanism, done: int) -> UnknownLetterError:
@@ -197,6 +213,8 @@ def _unknown(path: str, part: Any, mechanism: TableMechanism, done: int) -> Unkn
         remedy = "solve with --missing letter, or fill missing values first"
     elif any(str(letter) == str(known) for known in letters):
         remedy = "the mechanism has it as another type: solve on a file of this kind"
+    elif any(isinstance(known, tuple) and set(known) == set(record) for known in letters):
+        remedy = f"--public must name the columns in the order of {', '.join(mechanism.x_names)}"
     else:
         remedy = "solve again on data that has it, or recode or remove such records"
     return UnknownLetterError(
@@ -205,15 +223,12 @@ def _unknown(path: str, part: Any, mechanism: TableMechanism, done: int) -> Unkn
     )
 
 
-def _warn(
-    passed: Sequence[str], kept: Sequence[str], private: Sequence[str], keep_private: bool, seed: int | None
-) -> None:
+def _warn(passed: Sequence[str], kept: Sequence[str], private: Sequence[str], seed: int | None) -> None:
     if kept:
         warn(f"--keep-public: whoever sees {', '.join(kept)} needs no z; keep this table to yourself.")
-    if keep_private and (there := [name for name in private if name in passed]):
+    if there := [name for name in private if name in passed]:
         warn(f"--keep-private: the private {', '.join(there)} is in the output; keep this table to yourself.")
-    others = [name for name in passed if name not in private]
-    if others:
+    if others := [name for name in passed if name not in private]:
         unnamed = "" if private else "drop the private column among them, if there is one; "
         warn(
             f"these columns pass through unchanged and the mechanism does not protect what they tell: "

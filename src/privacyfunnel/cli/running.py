@@ -1,11 +1,12 @@
 """How a command ends: exit codes, and errors and warnings as one line on stderr.
 
-0 done, 1 a stated gate failed, 2 bad input, 130 interrupted (Ctrl-C), 141 the reader of a pipe went away,
-143 terminated. A traceback is a bug.
+0 done, 1 a stated gate failed, 2 bad input or an output that cannot be written (also a pipe whose reader went
+away), 130 interrupted (Ctrl-C), 143 terminated. A traceback is a bug.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -18,16 +19,27 @@ from typing import Any
 
 import typer
 
-from ..errors import PrivacyFunnelError, PrivacyFunnelWarning
+from ..errors import ConvergenceWarning, PrivacyFunnelError, PrivacyFunnelWarning
 
-BAD_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 130, 141, 143
+BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 
 # The base of every complaint about arguments; typer does not export it.
 _UsageProblem: Any = typer.BadParameter.__mro__[2]
 
-_NAMES = "beta|min_utility|max_leakage|alpha|penalty|n_z|n_starts|n_points|n_jobs|tol|max_steps|max_letters"
+_NAMES = (
+    "beta|min_utility|max_leakage|alpha|penalty|n_z|n_starts|n_points|n_jobs|tol|max_steps|time_limit|"
+    "max_letters"
+)
 # A name that is not quoted (that would be a column's), or name='value' for names that are also plain words.
 _OPTION = re.compile(rf"(?<![\w'\"-])(?:({_NAMES})(?![\w'\"-])|(missing|method)=[\"']?([\w-]+)[\"']?)")
+# What is said about arguments, in words that help.
+_USAGE_WORDS = {
+    r"Input should be a valid number.*": "it must be a number, such as 0.5",
+    r"Input should be a valid integer.*": "it must be a whole number",
+    r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)": (
+        r"it is not clear what '\1' is for; repeat an option to give it several values"
+    ),
+}
 _PREFIX = re.compile(
     r"^(Joint(\.\w+)?|solve|frontier|release|release_frame|save|save_figure|plot_frontier): "
 )
@@ -35,20 +47,20 @@ _PREFIX = re.compile(
 
 def run(argv: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
+    _prepare_streams()
     with _one_line_warnings(), _ending_on_sigterm():
         try:
             code = _invoke(argv)
             sys.stdout.flush()
             return code
         except (KeyboardInterrupt, typer.Abort):
-            _discard_output()
-            return _complain("interrupted; no file was left unfinished.", INTERRUPTED)
+            _discard(sys.stdout, sys.__stdout__)
+            return _complain(
+                "interrupted; no file was left unfinished, run the command again for the result.", INTERRUPTED
+            )
         except _Terminated:
-            _discard_output()
+            _discard(sys.stdout, sys.__stdout__)
             return TERMINATED
-        except BrokenPipeError:
-            _discard_output()
-            return BROKEN_PIPE
         except _UsageProblem as problem:
             return _complain(_usage(problem), BAD_INPUT)
         except PrivacyFunnelError as error:
@@ -58,6 +70,18 @@ def run(argv: Sequence[str]) -> int:
                 "there is not enough memory for tables of this size; group letters, or lower --n-z.",
                 BAD_INPUT,
             )
+        except OSError as error:
+            if error.filename is not None:  # not about a stream, so one that should have been explained
+                raise
+            from ..files import stdout_failure
+
+            return _complain(str(stdout_failure(error)), BAD_INPUT)
+        finally:
+            # What cannot be written now would be tried again when Python ends, which then complains itself.
+            try:
+                sys.stdout.flush()
+            except (OSError, ValueError):
+                _discard(sys.stdout, sys.__stdout__)
 
 
 def _invoke(argv: Sequence[str]) -> int:
@@ -91,10 +115,11 @@ def in_options(message: str) -> str:
 
 
 def _usage(problem: Any) -> str:
-    message = str(problem.format_message())
+    message = str(problem.format_message()).rstrip(".")
     context = getattr(problem, "ctx", None)
     path = context.command_path if context is not None else "pfunnel"
-    message = message.rstrip(".")
+    for found, words in _USAGE_WORDS.items():
+        message = re.sub(found, words, message)
     return f"{message} See {path} --help." if message.endswith("?") else f"{message}; see {path} --help."
 
 
@@ -104,15 +129,28 @@ def _complain(message: str, code: int) -> int:
 
 
 def _line(kind: str, message: str, colour: str) -> None:
-    typer.secho(f"{kind}: ", fg=colour, bold=True, nl=False, err=True)
-    typer.echo(" ".join(message.split()), err=True)
+    try:
+        typer.secho(f"{kind}: ", fg=colour, bold=True, nl=False, err=True)
+        typer.echo(" ".join(message.split()), err=True)
+    except OSError:  # nobody reads it: the exit code still tells
+        _discard(sys.stderr, sys.__stderr__)
 
 
-def _discard_output() -> None:
+def _prepare_streams() -> None:
+    """Let printing work where a stream is closed, or cannot hold every character (β in Latin-1)."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _discard(stream: Any, own: Any) -> None:
     """Let what is still buffered go nowhere: writing it may wait for a reader, or fail, at the very end."""
-    if sys.__stdout__ is not None and sys.stdout is sys.__stdout__:
+    if own is not None and stream is own:
         with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), own.fileno())
 
 
 @contextmanager
@@ -122,6 +160,8 @@ def _one_line_warnings() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", PrivacyFunnelWarning)
+        # After Ctrl-C the command ends with a line of its own.
+        warnings.filterwarnings("ignore", message=".*Interrupted by the caller", category=ConvergenceWarning)
         warnings.showwarning = show
         yield
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,6 +52,7 @@ def solve(
     n_starts: options.Starts = 20,
     tol: options.Tol = 1e-6,
     max_steps: options.MaxSteps = 10_000,
+    time_limit: options.TimeLimit = 300.0,
     n_jobs: options.Jobs = -1,
     seed: options.Seed = None,
     missing: options.Missing = "error",
@@ -66,8 +68,12 @@ def solve(
 ) -> None:
     """Find what to release of the public columns: useful, and telling little about the private ones.
 
+    Takes exactly one target: --beta, --min-utility or --max-leakage. 'pfunnel frontier' shows what is
+    possible.
+
     The joint distribution is estimated from the records of DATA. Prints the utility and leakage of the
-    release found, with a 95 % interval for its leakage on the population that the records come from.
+    release found, exact on these records, and a 95 % interval for its leakage on the population that the
+    records come from.
     """
     targets = {"beta": beta, "min_utility": min_utility, "max_leakage": max_leakage}
     named = [name for name, value in targets.items() if value is not None]
@@ -75,19 +81,13 @@ def solve(
         raise InvalidInputError(
             f"pass exactly one of beta, min_utility and max_leakage; got {' and '.join(named) or 'none'}."
         )
+    options.check_settings([method], alpha, penalty)
     options.check_outputs([output], [data])
 
     from ..discrete.solve import solve as find
-    from ..files import read_joint
-    from ..persistence import encode_labels
-    from .mechanism_file import save_mechanism
     from .output import print_json
 
-    joint = read_joint(
-        data, public=public, private=private, missing=missing, max_letters=max_letters, delimiter=delimiter
-    )
-    if output is not None:
-        encode_labels(joint.x_labels, "x_labels")  # what cannot be saved is better known before the work
+    joint = options.read_data(data, public, private, missing, max_letters, delimiter, output is not None)
     solution = find(
         joint,
         beta=beta,
@@ -100,12 +100,14 @@ def solve(
         n_starts=n_starts,
         tol=tol,
         max_steps=max_steps,
+        time_limit=time_limit,
         n_jobs=n_jobs,
         rng=seed,
     )
-    if output is not None:
-        save_mechanism(output, solution.mechanism, joint.y_names)
+    options.raise_if_interrupted([solution.status])
     values = _values(data, joint, solution, seed) | {"output": output}
+    if output is not None:
+        solution.mechanism.save(output)
     if as_json:
         print_json(values)
     else:
@@ -145,7 +147,7 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
 
 
 def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> None:
-    from .output import describe_joint, percent, plural, print_facts
+    from .output import bits, describe_joint, percent, plural, print_facts
     from .running import in_options
 
     joint, measures, interval = solution.joint, values["measures"], values["leakage_interval"]
@@ -154,23 +156,24 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
         ("Asked for", _target(solution), ""),
         (
             "Utility",
-            f"I(Z;X) = {solution.utility:.5f} bit",
-            f"{percent(solution.utility, joint.entropy_x)} of H(X) = {joint.entropy_x:.5f}",
+            f"I(Z;X) = {bits(solution.utility)} bit",
+            f"exact on these records; {percent(solution.utility, joint.entropy_x)} of "
+            f"H(X) = {bits(joint.entropy_x)}",
         ),
         (
             "Leakage",
-            f"I(Z;Y) = {solution.leakage:.5f} bit",
-            f"{percent(solution.leakage, top)} of I(X;Y) = {top:.5f}",
+            f"I(Z;Y) = {bits(solution.leakage)} bit",
+            f"exact on these records; {percent(solution.leakage, top)} of I(X;Y) = {bits(top)}",
         ),
         (
             "",
-            f"{interval['low']:.5f} to {interval['high']:.5f} bit",
+            f"{bits(interval['low'])} to {bits(interval['high'])} bit",
             f"{100 * _LEVEL:g} % interval for the population of these records",
         ),
         (
             "Adversary",
             f"right about {' × '.join(joint.y_names)} {100 * measures['guess_after']:.2f} % of the time",
-            f"{100 * measures['guess_before']:.2f} % without the release",
+            f"exact on these records; {100 * measures['guess_before']:.2f} % without the release",
         ),
         ("Mechanism", f"{plural(joint.n_x, 'letter')} → {plural(solution.mechanism.n_z, 'symbol')}", ""),
         (
@@ -182,18 +185,37 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
         ("Status", in_options(solution.status.value), ""),
         *[("Note", in_options(note), "") for note in solution.notes],
     ]
-    if solution.gap is not None:
-        facts.insert(3, ("", f"at most {solution.gap:.2g} bit above the optimum", "proved"))
+    if solution.lower_bound is not None:
+        facts.insert(4, ("Proved", _bound(solution), f"a bound; {solution.gap:.1g} bit from what was found"))
     if values["output"] is not None:
+        files = map(quote, (values["data"], values["output"]))
         facts.append(
-            ("Saved", values["output"], "apply it with: pfunnel release DATA --mechanism … --output …")
+            (
+                "Saved",
+                values["output"],
+                "apply it with: pfunnel release {} --mechanism {} --output released.csv".format(*files),
+            )
         )
     print_facts(describe_joint(values["data"], joint), facts)
 
 
 def _target(solution: Solution) -> str:
+    from .output import bits
+
     if solution.beta is not None:
-        return f"the least I(Z;Y) − {solution.beta:g} · I(Z;X), which is {solution.objective:.5f} bit here"
+        return f"the least I(Z;Y) − {solution.beta:g} · I(Z;X), which is {bits(solution.objective)} bit here"
     if solution.min_utility is not None:
         return f"the least leakage with utility ≥ {solution.min_utility:g} bit"
     return f"the most utility with leakage ≤ {solution.max_leakage:g} bit"
+
+
+def _bound(solution: Solution) -> str:
+    """What holds for every release on these records."""
+    from .output import bits
+
+    bound = solution.lower_bound or 0.0
+    if solution.beta is not None:
+        return f"no release has I(Z;Y) − {solution.beta:g} · I(Z;X) below {bits(bound)} bit"
+    if solution.min_utility is not None:
+        return f"every release of that utility leaks at least {bits(bound)} bit"
+    return f"no release of that leakage has a utility above {bits(-bound)} bit"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..joint import Joint
+from ..mechanism import TableMechanism
 
 FloatArray = NDArray[np.float64]
 NATS_PER_BIT = float(np.log(2.0))
@@ -81,6 +82,10 @@ class Problem:
         full = np.tile(p_z / p_z.sum(), (self.joint.n_x, 1))
         full[self.rows] = p_z_given_x
         return full
+
+    def mechanism(self, p_z_given_x: FloatArray) -> TableMechanism:
+        """What releases through this channel, for the full alphabet of the joint."""
+        return TableMechanism.for_joint(self.joint, self.embed(p_z_given_x))
 
     def gradient(self, p_z_given_x: FloatArray, beta: float) -> FloatArray:
         """∂L/∂p(z|x) in bits: p(x) [ Σ_y P(y|x) log p(z|y) − log p(z) − β log( p(z|x)/p(z) ) ].

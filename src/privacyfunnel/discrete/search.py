@@ -13,12 +13,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..frontier import Frontier, TradeoffPoint
+from ..frontier import Frontier
 from ..information import utility_and_leakage
 from ..joint import Joint
-from ..mechanism import TableMechanism
 from ..progress import Report
 from ..solution import Status
+from ..tradeoff import TradeoffPoint
 from .batch import DETERMINISTIC, Run, Task, random_starts, run_tasks
 from .problem import FloatArray, Problem
 
@@ -115,7 +115,7 @@ class Search:
                 float(utility),
                 float(leakage),
                 self.options.method,
-                self.mechanism(run) if keep else None,
+                self.problem.mechanism(run.p) if keep else None,
                 self._settings(run),
                 run.status,
             )
@@ -129,10 +129,6 @@ class Search:
         if not np.isnan(run.task.parameter):
             settings["penalty" if self.options.method == "splitting" else "alpha"] = run.task.parameter
         return settings
-
-    def mechanism(self, run: Run) -> TableMechanism:
-        joint = self.joint
-        return TableMechanism(self.problem.embed(run.p), x_labels=joint.x_labels, x_names=joint.x_names)
 
     def trace(self, n_betas: int, report: Report | None = None) -> None:
         """Spend up to n_betas values of β on the slopes of the hull, all segments at once."""

@@ -16,7 +16,7 @@ from ..tabulate import MAX_LETTERS, PairCounter
 from .base import DELIMITERS, STDOUT, Path_, TableFile, TableWriter, file_kind
 from .csv_files import CsvFile
 from .parquet_files import ParquetFile
-from .writing import atomic_stream, open_writer
+from .writing import open_writer, stdout_failure
 
 __all__ = [
     "STDOUT",
@@ -24,11 +24,11 @@ __all__ = [
     "ParquetFile",
     "TableFile",
     "TableWriter",
-    "atomic_stream",
     "file_kind",
     "open_table",
     "open_writer",
     "read_joint",
+    "stdout_failure",
 ]
 
 

@@ -8,8 +8,8 @@ from os import PathLike
 from typing import Any, Protocol
 
 from ..errors import InvalidInputError
+from ..names import require_columns
 from ..progress import Report
-from ..tabulate import _suggest
 
 Path_ = str | PathLike[str]
 
@@ -55,6 +55,11 @@ class TableFile:
         report : callable, optional
             Called with (done, total) after each batch.
         """
+        wanted = list(self.columns if columns is None else columns)
+        self.require(wanted)
+        yield from self._batches(wanted, letters, report or (lambda done, total: None))
+
+    def _batches(self, columns: list[str], letters: Sequence[str], report: Report) -> Iterator[Any]:
         raise NotImplementedError
 
     def schema(self, columns: Sequence[str] | None = None) -> Any:
@@ -63,11 +68,7 @@ class TableFile:
 
     def require(self, columns: Sequence[str]) -> None:
         """InvalidInputError if one of the columns is not in the file; it suggests the closest names."""
-        for name in columns:
-            if name not in self.columns:
-                raise InvalidInputError(
-                    f"{self.path}: there is no column {name!r}; {_suggest(name, list(self.columns))}."
-                )
+        require_columns(columns, self.columns, self.path)
 
     def _distinct(self, names: Sequence[str]) -> tuple[str, ...]:
         seen: set[str] = set()

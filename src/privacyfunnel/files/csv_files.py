@@ -41,29 +41,20 @@ class CsvFile(TableFile):
             )
         super().require(columns)
 
-    def batches(
-        self,
-        columns: Sequence[str] | None = None,
-        *,
-        letters: Sequence[str] = (),
-        report: Report | None = None,
-    ) -> Iterator[Any]:
+    def _batches(self, columns: list[str], letters: Sequence[str], report: Report) -> Iterator[Any]:
         import pyarrow as pa
 
-        wanted = list(self.columns if columns is None else columns)
-        self.require(wanted)
         last = self.columns[-1]
         ending = None
         try:
             size = os.path.getsize(self.path)
             # Not closed here: pyarrow reads ahead in a thread and closes it after that.
             file = pa.OSFile(self.path)
-            for block in self._reader(file, dict.fromkeys([*wanted, last])):
+            for block in self._reader(file, dict.fromkeys([*columns, last])):
                 if block.num_rows:
                     ending = block.column(last)[-1].as_py()
-                yield from _sliced(_without_empty(block.select(wanted), letters))
-                if report is not None:
-                    report(file.tell() >> 20, size >> 20)  # megabytes
+                yield from _sliced(_without_empty(block.select(columns), letters))
+                report(file.tell() >> 20, size >> 20)  # megabytes
             if ending is not None and ("\n" in ending or "\r" in ending):
                 self._check_end()
         except (pa.ArrowInvalid, OSError) as error:

@@ -31,26 +31,17 @@ class ParquetFile(TableFile):
         # Without the metadata: it may tell of columns that are left out.
         return pa.schema([self._schema.field(name).remove_metadata() for name in columns or self.columns])
 
-    def batches(
-        self,
-        columns: Sequence[str] | None = None,
-        *,
-        letters: Sequence[str] = (),
-        report: Report | None = None,
-    ) -> Iterator[Any]:
+    def _batches(self, columns: list[str], letters: Sequence[str], report: Report) -> Iterator[Any]:
         import pyarrow as pa
 
-        wanted = list(self.columns if columns is None else columns)
-        self.require(wanted)
-        schema = self.schema(wanted)
+        schema = self.schema(columns)
         done = 0
         with self._reading() as file:
-            for block in file.iter_batches(batch_size=base.BATCH_ROWS, columns=wanted):
-                arrays = [block.column(name) for name in wanted]
+            for block in file.iter_batches(batch_size=base.BATCH_ROWS, columns=columns):
+                arrays = [block.column(name) for name in columns]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
                 done += block.num_rows
-                if report is not None:
-                    report(done, file.metadata.num_rows)
+                report(done, file.metadata.num_rows)
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:

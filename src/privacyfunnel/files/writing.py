@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataFileError, PrivacyFunnelError
-from ..persistence import _mode, _remove, _sync_folder
+from ..persistence import atomic_stream
 from .base import DELIMITERS, STDOUT, Path_, TableWriter, file_kind
 from .csv_files import CsvWriter
 from .parquet_files import ParquetWriter
@@ -44,39 +42,23 @@ def open_writer(path: Path_, *, delimiter: str | None = None) -> Iterator[TableW
 
 
 @contextmanager
-def atomic_stream(path: Path_) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of `path` when the block ends well, and vanishes otherwise."""
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    try:
-        mode = _mode(target)
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(temporary, mode)
-        os.replace(temporary, target)
-        _sync_folder(target.parent)
-    except BaseException as error:
-        _remove(temporary)
-        if isinstance(error, OSError) and not isinstance(error, PrivacyFunnelError):
-            raise DataFileError(
-                f"{os.fspath(path)}: cannot write the file ({error.strerror or error}); choose a folder that "
-                "exists, may be written and has space."
-            ) from None
-        raise
-
-
-@contextmanager
 def _stdout() -> Iterator[IO[bytes]]:
+    if sys.__stdout__ is None:  # the process was started without one
+        raise DataFileError("standard output: it is closed; write to a file.")
     try:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     except OSError as error:
-        # A reader that has seen enough is no error of ours; the caller ends quietly.
-        if isinstance(error, (BrokenPipeError, PrivacyFunnelError)):
+        if isinstance(error, PrivacyFunnelError):
             raise
-        raise DataFileError(
-            f"standard output: cannot write ({error.strerror or error}); name a file as the output."
-        ) from None
+        raise stdout_failure(error) from None
+
+
+def stdout_failure(error: OSError) -> DataFileError:
+    """What to say when standard output does not take what is written to it."""
+    if isinstance(error, BrokenPipeError):
+        return DataFileError(
+            "standard output: its reader went away before everything was written; let it read to the end, or "
+            "write to a file."
+        )
+    return DataFileError(f"standard output: cannot write ({error.strerror or error}); write to a file.")

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...frontier import Frontier, TradeoffPoint
+from ...frontier import Frontier
 from ...information import utility_and_leakage
 from ...joint import Joint
-from ...mechanism import TableMechanism
 from ...progress import progress_bar, status_line
 from ...solution import Solution, Status
+from ...tradeoff import TradeoffPoint
 from ..batch import Task, random_starts, run_tasks
 from ..problem import NATS_PER_BIT, FloatArray, Problem
 from .engine import Engine, Limits, Outcome, Watcher
@@ -63,7 +63,7 @@ def solve_exact(
         bound = target.bound(outcome.line)
     return Solution(
         joint=joint,
-        mechanism=_mechanism(problem, p),
+        mechanism=problem.mechanism(p),
         method="exact",
         status=outcome.status,
         beta=target.value if target.kind == "beta" else None,
@@ -103,7 +103,7 @@ def frontier_exact(
             p = polished(problem, outcome.p, target)
             utility, leakage = utility_and_leakage(problem.p_xy, p)
             settings = {target.kind: target.value / (1.0 if target.kind == "beta" else NATS_PER_BIT)}
-            point = TradeoffPoint(utility, leakage, "exact", _mechanism(problem, p), settings, outcome.status)
+            point = TradeoffPoint(utility, leakage, "exact", problem.mechanism(p), settings, outcome.status)
             line = (outcome.line.beta, outcome.line.value / NATS_PER_BIT)
             front = replace(front, points=(*front.points, point), support_lines=(*front.support_lines, line))
             report(done + 1, total)
@@ -131,18 +131,13 @@ def perfect_solution(joint: Joint) -> Solution:
     p, most = perfect_release(reduce(problem))
     return Solution(
         joint=joint,
-        mechanism=_mechanism(problem, p),
+        mechanism=problem.mechanism(p),
         method="exact",
         status=Status.OPTIMAL,
         max_leakage=0.0,
         lower_bound=-most / NATS_PER_BIT,
         seconds=time.perf_counter() - begun,
     )
-
-
-def _mechanism(problem: Problem, p: FloatArray) -> TableMechanism:
-    joint = problem.joint
-    return TableMechanism(problem.embed(p), x_labels=joint.x_labels, x_names=joint.x_names)
 
 
 def offer_local_solutions(engine: Engine, betas: Sequence[float], seed: np.random.SeedSequence) -> None:
