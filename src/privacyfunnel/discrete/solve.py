@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConvergenceWarning, InfeasibleError, InvalidInputError
-from ..frontier import Frontier, TradeoffPoint
+from ..frontier import Frontier
 from ..joint import Joint
 from ..progress import progress_bar
 from ..solution import Solution, Status
+from ..tradeoff import TradeoffPoint
 from .batch import DETERMINISTIC, ITERATIVE, PAPER_METHODS, as_seed, n_workers
 from .problem import NATS_PER_BIT, Problem
 from .search import Options, Search, corners_around
@@ -111,7 +112,7 @@ def solve(
         if beta is not None:
             runs = search.run([beta], report=report)
             best = min(runs, key=lambda run: run.objective)
-            mechanism, status = search.mechanism(best), best.status
+            mechanism, status = problem.mechanism(best.p), best.status
             history, n_steps = best.history / NATS_PER_BIT, best.n_steps
         else:
             search.run(_first_betas(options.method, FIRST_BETAS), report=report)
@@ -255,7 +256,8 @@ def _limits(options: Options, time_limit: float, node_limit: int | None) -> Any:
     from .exact.engine import Limits
 
     nodes = np.inf if node_limit is None else _whole("node_limit", node_limit)
-    return Limits(options.tol, _number("time_limit", time_limit, 0.0, strict=True), nodes)
+    # Rounding alone is worth 1e-12 bit; less than that cannot be proved.
+    return Limits(max(options.tol, 1e-11), _number("time_limit", time_limit, 0.0, strict=True), nodes)
 
 
 def _first_betas(method: str, n: int) -> list[float]:
@@ -349,7 +351,8 @@ def _number(name: str, value: Any, least: float, *, strict: bool = False) -> flo
     except (TypeError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and (number > least if strict else number >= least)):
-        raise InvalidInputError(f"{name} must be a finite number, {bound} {least:g}; it is {value!r}.")
+        shown = value.item() if isinstance(value, np.generic) else value
+        raise InvalidInputError(f"{name} must be a finite number, {bound} {least:g}; it is {shown!r}.")
     return number
 
 

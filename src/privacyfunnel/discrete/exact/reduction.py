@@ -84,16 +84,46 @@ class Reduction:
                 columns.append(Posterior(letters, column[letters] / column[letters].sum()))
         return columns
 
+    def _allot_members(
+        self, posteriors: list[Posterior], weights: FloatArray
+    ) -> dict[tuple[int, int], dict[int, float]]:
+        """Which members of a class a posterior names, with their shares, by (posterior, class).
+
+        A class's members are dealt out along its posteriors, so that each member goes to few of them: the
+        number of symbols stays near the number of letters.
+        """
+        using: dict[int, list[tuple[int, float]]] = {}
+        for z, (posterior, weight) in enumerate(zip(posteriors, weights, strict=True)):
+            for c, share in zip(posterior.letters.tolist(), posterior.shares.tolist(), strict=True):
+                using.setdefault(c, []).append((z, weight * share))
+        allotted: dict[tuple[int, int], dict[int, float]] = {}
+        for c, uses in using.items():
+            members = self.members[c]
+            masses = np.array([mass for _, mass in uses])
+            dealt = coupling(
+                [self.problem.p_x[members] / self.problem.p_x[members].sum(), masses / masses.sum()]
+            )
+            for (member, use), share in dealt:
+                group = allotted.setdefault((uses[use][0], c), {})
+                group[int(members[member])] = share
+            for z, _ in uses:
+                # Rounding can leave a posterior of tiny weight without any member.
+                group = allotted.setdefault((z, c), {int(members[0]): 1.0})
+                total = sum(group.values())
+                for member in group:
+                    group[member] /= total
+        return allotted
+
     def expand(self, posteriors: list[Posterior], weights: FloatArray) -> FloatArray:
         """The channel (n_x, n_z) on the problem's letters whose symbols are the posteriors, members split."""
-        p_x = self.problem.p_x
+        allotted = self._allot_members(posteriors, weights)
         rows, symbols, masses = [], [], []
         n_z = 0
-        for posterior, weight in zip(posteriors, weights, strict=True):
-            groups = [self.members[c] for c in posterior.letters]
-            for chosen, share in coupling([p_x[group] / p_x[group].sum() for group in groups]):
+        for z, (posterior, weight) in enumerate(zip(posteriors, weights, strict=True)):
+            groups = [allotted[z, c] for c in posterior.letters.tolist()]
+            for chosen, share in coupling([np.array(list(group.values())) for group in groups]):
                 for group, k, q in zip(groups, chosen, posterior.shares, strict=True):
-                    rows.append(group[k])
+                    rows.append(list(group)[k])
                     symbols.append(n_z)
                     masses.append(weight * share * q)
                 n_z += 1
