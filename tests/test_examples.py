@@ -1,0 +1,155 @@
+"""The examples run, the README's code prints what it says, and the links of the docs lead somewhere."""
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import privacyfunnel as pf
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run an example in an empty folder; what it printed."""
+
+    def run(name, *arguments):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
+
+
+def test_every_example_has_a_test_and_is_short():
+    source = Path(__file__).read_text(encoding="utf-8")
+    for example in EXAMPLES:
+        assert f'run("{example.name}"' in source, f"{example.name} has no test here"
+        assert len(example.read_text(encoding="utf-8").splitlines()) < 60
+
+
+def test_quickstart(run, tmp_path):
+    printed = run("quickstart.py", tmp_path)
+    assert "OPTIMAL" in printed
+    one, two, five = (float(v) for v in re.findall(r"same record: (\d+\.\d+) bit \(exact\)", printed))
+    assert one < two < five
+    claim = f"one release of a record leaks {one:.3f} bit, two leak {two:.3f} and five {five:.3f}"
+    assert claim in " ".join(readme().split())
+    assert isinstance(pf.load(tmp_path / "mechanism.json"), pf.TableMechanism)
+
+
+def test_paper_figure(run, tmp_path):
+    printed = run("paper_figure.py", tmp_path, "--quick")
+    for name in ("information-plane.png", "exact-3x3.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        shipped = ROOT / "docs" / "images" / name
+        assert shipped.stat().st_size < 150_000
+    rows = [numbers(line) for line in printed.splitlines()[1:]]
+    assert len(rows) == 8
+    for _, proved, *leakages in rows:
+        assert all(leakage >= proved for leakage in leakages)
+
+
+def test_frontier_compare(run, tmp_path):
+    printed = run("frontier_compare.py", tmp_path / "plane.png", "--quick")
+    assert (tmp_path / "plane.png").exists()
+    proved = numbers(next(line for line in printed.splitlines() if line.startswith("proved")))
+    for method in ("exact", "dca", "dca-ridge", "greedy", "submodular"):
+        leakages = numbers(next(line for line in printed.splitlines() if line.startswith(f"{method} ")))[:3]
+        assert all(leakage >= bound for leakage, bound in zip(leakages, proved, strict=True))
+
+
+def test_solver_behaviour(run):
+    printed = run("solver_behaviour.py", "--quick").splitlines()
+    rises = {line.split(":")[0]: numbers(line)[0] for line in printed if "L rises" in line}
+    assert rises["dca"] == 0.0
+    assert rises["dca-ridge"] > 10.0
+    assert rises["dca-sparse"] > 10.0
+    entropies = [numbers(line)[-1] for line in printed if "a row has" in line]
+    assert entropies == sorted(entropies)  # more α, flatter rows
+
+
+def test_local_gaps(run):
+    printed = run("local_gaps.py", "--quick")
+    above = [float(value) for value in re.findall(r"best +(-?\d\.\d+) bit above", printed)]
+    assert len(above) == 12
+    assert min(above) >= -1e-5
+
+
+@pytest.mark.usefixtures("data_folder")
+def test_adult_and_its_page(run):
+    """The page's table of occupations is the one that is printed, and its optima are the ones found."""
+    printed = run("adult.py")
+    page = (ROOT / "docs" / "adult.md").read_text(encoding="utf-8")
+    occupations = [
+        line for line in printed.splitlines() if re.fullmatch(r"\| .+ \| 0\.\d{4} \| 0\.\d{3} \|", line)
+    ]
+    assert len(occupations) == 15
+    for line in occupations:
+        assert line in page
+    found = re.findall(r"utility (\d+\.\d+), leakage (\d+\.\d+) bit", printed)
+    utility, leakage = map(float, found[0])
+    assert (round(utility, 3), round(leakage, 5)) == (3.0, 0.00259)
+    for utility, leakage in found:
+        assert f"{float(utility):.4f}" in page
+        assert float(leakage) == 0.0 or leakage in page
+    for low, high in re.findall(r"95 %: (\S+) to (\S+) bit", printed):
+        assert f"{float(low):.5f} to {high}" in page or f"0 to {high}" in page
+
+
+def readme():
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", readme(), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_the_readmes_python_runs_and_prints_what_its_comments_say(number, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code = blocks("python")[number]
+    exec(compile(code, f"README.md, Python block {number}", "exec"), {})
+    printed = capsys.readouterr().out
+    for solution in re.findall(r"# (Solution\(.*\))", code):
+        assert solution in printed
+    for value in re.findall(r"# (\d\.\d{4}) bit", code):
+        assert value in printed
+
+
+def test_the_readmes_shell_commands_run(tmp_path):
+    assert len(blocks("python")) == 2
+    (commands,) = blocks("sh")
+    for line in commands.splitlines():
+        name, *arguments = shlex.split(line)
+        done = subprocess.run(
+            [str(Path(sys.executable).with_name(name)), *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    header, *records = (tmp_path / "released.csv").read_text(encoding="utf-8").splitlines()
+    assert header == "z,credit"
+    assert len(records) == 1000
+    assert (tmp_path / "plane.png").exists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target.split("#")[0]).exists(), f"{page.name}: {target}"
