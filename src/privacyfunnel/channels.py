@@ -67,7 +67,7 @@ def with_rows_to_one(table: FloatArray) -> FloatArray:
     return scaled
 
 
-def merge_symbols(table: FloatArray) -> FloatArray:
+def merge_symbols(table: FloatArray, tolerance: float = MERGE_TOLERANCE) -> FloatArray:
     """The channel without its zero columns and with proportional columns added up.
 
     Proportional columns have the same posterior P(X|z), so nothing is lost or gained, whatever X
@@ -80,12 +80,12 @@ def merge_symbols(table: FloatArray) -> FloatArray:
     # neighbours in the order of one such number have to be compared.
     keys = np.sqrt(np.arange(2.0, 2.0 + table.shape[0])) @ shapes
     order = np.argsort(keys, kind="stable")
-    near = 4 * MERGE_TOLERANCE + table.shape[0] * np.finfo(np.float64).eps
+    near = 4 * tolerance + table.shape[0] * np.finfo(np.float64).eps
     breaks = np.flatnonzero(np.diff(keys[order]) > near * keys[order][1:]) + 1
     target = np.arange(table.shape[1])
     for start, stop in pairwise([0, *breaks.tolist(), order.size]):
         if stop - start > 1:
-            _join_equal(shapes, np.sort(order[start:stop]), target)
+            _join_equal(shapes, np.sort(order[start:stop]), target, tolerance)
     firsts, target = np.unique(target, return_inverse=True)
     if firsts.size == table.shape[1]:
         return table
@@ -94,12 +94,14 @@ def merge_symbols(table: FloatArray) -> FloatArray:
     return merged
 
 
-def _join_equal(shapes: FloatArray, columns: NDArray[np.intp], target: NDArray[np.intp]) -> None:
+def _join_equal(
+    shapes: FloatArray, columns: NDArray[np.intp], target: NDArray[np.intp], tolerance: float
+) -> None:
     """Point each of `columns` at the first one with the same shape, in place."""
     while columns.size > 1:
         first, rest = columns[0], columns[1:]
         here, others = shapes[:, [first]], shapes[:, rest]
-        same = np.all(np.abs(others - here) <= MERGE_TOLERANCE * np.maximum(others, here), axis=0)
+        same = np.all(np.abs(others - here) <= tolerance * np.maximum(others, here), axis=0)
         target[rest[same]] = first
         columns = rest[~same]
 

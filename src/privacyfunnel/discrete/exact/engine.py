@@ -104,7 +104,7 @@ class _Run:
     def loop(self) -> Status:
         center: Duals | None = None  # the prices with the best bound that pricing suggests, proved or not
         hoped = -np.inf  # that bound
-        tol = self.limits.tol
+        tol = 0.97 * self.limits.tol  # the rest is for the round-off of the programme
         for _ in range(MAX_ROUNDS):
             duals, self.weights = self.master.solve()
             objective = self.mixture_objective()

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...channels import merge_symbols
 from ...frontier import Frontier
 from ...information import utility_and_leakage
 from ...joint import Joint
@@ -28,6 +29,8 @@ MOST_FACES = 200_000
 N_STARTS, MOST_SYMBOLS, POLISH_STEPS = 4, 32, 50
 # Utilities at which a frontier looks for its widest gap, and the gap (bits) that counts as closed.
 GRID, KNOWN = 512, 1e-6
+# Relative difference of symbols that are merged where it costs nothing.
+ALIKE = 1e-4
 
 
 def likely_provable(problem: Problem) -> bool:
@@ -59,13 +62,18 @@ def solve_exact(
             offer_local_solutions(engine, [target.value], seed)
         with status_line("Solving with exact", progress) as show:
             outcome = engine.solve(target, limits, _watcher(show))
-        p = polished(problem, outcome.p, target)
+        p = tidied(problem, outcome.p, target, limits.tol)
         bound = target.bound(outcome.line)
+    status = outcome.status
+    if status is Status.OPTIMAL and _objective(problem, p, target) - bound > limits.tol:
+        status = (
+            Status.TIME_LIMIT
+        )  # rounding has eaten the certificate: what was proved is not what is claimed
     return Solution(
         joint=joint,
         mechanism=problem.mechanism(p),
         method="exact",
-        status=outcome.status,
+        status=status,
         beta=target.value if target.kind == "beta" else None,
         min_utility=target.value / NATS_PER_BIT if target.kind == "min_utility" else None,
         max_leakage=target.value / NATS_PER_BIT if target.kind == "max_leakage" else None,
@@ -92,7 +100,7 @@ def frontier_exact(
     points found so far are furthest apart.
     """
     engine = Engine(problem, n_workers, seed)
-    front = Frontier.for_joint(problem.joint)
+    front = Frontier.for_joint(problem.joint, _free_point(engine) if betas is None else [])
     total = n_points if betas is None else len(betas)
     with progress_bar("Frontier with exact", progress) as report:
         for done in range(total):
@@ -100,7 +108,7 @@ def frontier_exact(
             if target is None:
                 break
             outcome = engine.solve(target, limits)
-            p = polished(problem, outcome.p, target)
+            p = tidied(problem, outcome.p, target, limits.tol)
             utility, leakage = utility_and_leakage(problem.p_xy, p)
             settings = {target.kind: target.value / (1.0 if target.kind == "beta" else NATS_PER_BIT)}
             point = TradeoffPoint(utility, leakage, "exact", problem.mechanism(p), settings, outcome.status)
@@ -110,6 +118,17 @@ def frontier_exact(
             if outcome.status is Status.INTERRUPTED:
                 break
     return front
+
+
+def _free_point(engine: Engine) -> list[TradeoffPoint]:
+    """The best perfectly private release, where listing its candidates is quick."""
+    reduction = engine.reduction
+    if n_faces(reduction.n, reduction.rank) > MOST_FACES:
+        return []
+    p, _ = perfect_release(reduction)
+    utility, leakage = utility_and_leakage(engine.problem.p_xy, p)
+    mechanism = engine.problem.mechanism(p)
+    return [TradeoffPoint(utility, leakage, "exact", mechanism, {"max_leakage": 0.0}, Status.OPTIMAL)]
 
 
 def _widest_gap(front: Frontier) -> Target | None:
@@ -149,19 +168,34 @@ def offer_local_solutions(engine: Engine, betas: Sequence[float], seed: np.rando
         engine.add(run.p)
 
 
-def polished(problem: Problem, p: FloatArray, target: Target) -> FloatArray:
-    """The channel after a few `dca` steps, which remove the round-off of the linear programme.
+def tidied(problem: Problem, p: FloatArray, target: Target, tol: float) -> FloatArray:
+    """The channel with almost equal symbols merged, and for a fixed β after a few `dca` steps.
 
-    Only for a fixed β: along a constraint the steps could leave it.
+    Columns of the linear programme can be near twins, whose merging costs the square of their difference; the
+    steps remove its round-off. Along a constraint they could leave it. Neither may cost more than 1 % of tol.
     """
-    if target.kind != "beta":
-        return p
-    run = run_tasks(problem, "dca", [Task(target.value, start=p)], tol=0.0, max_steps=POLISH_STEPS)[0]
-    values = []
-    for channel in (p, run.p):
-        utility, leakage = utility_and_leakage(problem.p_xy, channel)
-        values.append(leakage - target.value * utility)
-    return run.p if values[1] < values[0] else p
+    before = _objective(problem, p, target)
+    merged = merge_symbols(p, ALIKE)
+    if merged.shape[1] < p.shape[1]:
+        utility, leakage = (NATS_PER_BIT * value for value in utility_and_leakage(problem.p_xy, merged))
+        allowed = {
+            "beta": True,
+            "min_utility": utility >= target.value,
+            "max_leakage": leakage <= target.value,
+        }
+        if allowed[target.kind] and target.objective(utility, leakage) <= before + 0.01 * tol:
+            p = merged
+    if target.kind == "beta":
+        run = run_tasks(problem, "dca", [Task(target.value, start=p)], tol=0.0, max_steps=POLISH_STEPS)[0]
+        if _objective(problem, run.p, target) < _objective(problem, p, target):
+            return run.p
+    return p
+
+
+def _objective(problem: Problem, p: FloatArray, target: Target) -> float:
+    """What is minimised, in nats, evaluated from the channel alone."""
+    utility, leakage = utility_and_leakage(problem.p_xy, p)
+    return target.objective(utility * NATS_PER_BIT, leakage * NATS_PER_BIT)
 
 
 def _without_search(problem: Problem, target: Target) -> tuple[FloatArray, float] | None:

@@ -66,8 +66,8 @@ class Reduction:
         dropped = 1.0 - self.mass
         joint = self.problem.joint
         largest = float(np.log(max(joint.n_x, joint.n_y, 2)))
-        # Rows count as equal, and singular values as zero, up to NEGLIGIBLE.
-        blur = NEGLIGIBLE * joint.n_y * (largest - np.log(NEGLIGIBLE))
+        # An allowance: rows count as equal, and singular values as zero, up to NEGLIGIBLE.
+        blur = NEGLIGIBLE * joint.n_y * np.sqrt(joint.n_x) * (largest - np.log(NEGLIGIBLE))
         return float(blur + (dropped * (largest + 1.0 - np.log(dropped)) if dropped > 0.0 else 0.0))
 
     def entropies(self, column: Posterior) -> tuple[float, float]:
@@ -140,14 +140,23 @@ def reduce(problem: Problem) -> Reduction:
     """Drop what is negligible, merge what is equal, and sort the classes by P(Y|x)."""
     kept = np.flatnonzero(problem.p_x >= NEGLIGIBLE)
     order = kept[np.lexsort(problem.p_y_given_x[kept].T)]
-    breaks = np.any(np.abs(np.diff(problem.p_y_given_x[order], axis=0)) > NEGLIGIBLE, axis=1)
-    members = tuple(np.split(order, np.flatnonzero(breaks) + 1))
+    members = tuple(_classes(problem.p_y_given_x, order))
     mass = float(problem.p_x[kept].sum())
     p = np.array([problem.p_x[group].sum() for group in members])
     channel = np.array([problem.p_xy[group].sum(axis=0) for group in members]) / p[:, None]
     singular = np.linalg.svd(channel, compute_uv=False)
     rank = int((singular > NEGLIGIBLE * singular[0]).sum())
     return Reduction(problem, members, p / p.sum(), np.ascontiguousarray(channel), min(mass, 1.0), rank)
+
+
+def _classes(rows: FloatArray, order: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Runs of letters, in the given order, whose rows equal the first of the run."""
+    classes, start = [], 0
+    for at in range(1, len(order) + 1):
+        if at == len(order) or np.any(np.abs(rows[order[at]] - rows[order[start]]) > NEGLIGIBLE):
+            classes.append(order[start:at])
+            start = at
+    return classes
 
 
 def entropy_nats(p: FloatArray) -> float:
