@@ -51,7 +51,7 @@ def loss(problem: Problem, p: np.ndarray, beta: float) -> float:
 
 
 def ridge_twin(problem: Problem, task: Task) -> tuple[float, int]:
-    """The same algorithm as a Python loop over scikit-learn's Ridge, symbol by symbol, then normalised."""
+    """The same algorithm as a Python loop over scikit-learn's Ridge on all symbols, then normalised."""
     p, best = task.start, np.inf
     before = loss(problem, p, task.beta)
     model = Ridge(alpha=task.parameter, positive=True, fit_intercept=False)
@@ -59,7 +59,7 @@ def ridge_twin(problem: Problem, task: Task) -> tuple[float, int]:
     while n_steps < MAX_STEPS:
         n_steps += 1
         q = np.exp(target(problem, p, task.beta))
-        p = np.column_stack([model.fit(problem.p_x_given_y, q[:, z]).coef_ for z in range(q.shape[1])])
+        p = model.fit(problem.p_x_given_y, q).coef_.T
         p = np.maximum(p, 1e-12)
         p = p / p.sum(axis=1, keepdims=True)
         after = loss(problem, p, task.beta)
