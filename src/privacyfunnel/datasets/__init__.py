@@ -1,8 +1,9 @@
-"""Named joints with known optimum, and loaders of public tables.
+"""Named joints with known optimum, and loaders of public tables and images.
 
-The tables are looked for in the folder named by the environment variable PRIVACYFUNNEL_DATA first.
+They are looked for in the folder named by the environment variable PRIVACYFUNNEL_DATA first.
 """
 
+from .images import ImageSet, load_digits, load_fashion_mnist, load_mnist, read_idx
 from .joints import (
     KnownJoint,
     deterministic,
@@ -13,17 +14,24 @@ from .joints import (
     perfect_privacy,
     symmetric,
 )
-from .tables import load_adult, load_german_credit
+from .tables import AdultRecords, adult_records, load_adult, load_german_credit
 
 __all__ = [
+    "AdultRecords",
+    "ImageSet",
     "KnownJoint",
+    "adult_records",
     "deterministic",
     "erasure",
     "independent",
     "known_joints",
     "load_adult",
+    "load_digits",
+    "load_fashion_mnist",
     "load_german_credit",
+    "load_mnist",
     "paper_joint",
     "perfect_privacy",
+    "read_idx",
     "symmetric",
 ]

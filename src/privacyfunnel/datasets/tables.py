@@ -8,7 +8,7 @@ import os
 import zlib
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -133,6 +133,65 @@ def load_adult() -> Any:
     path = Path(folder) / "adult" / "adult.csv.gz" if folder else None
     columns = _adult_from_file(path) if path and path.is_file() else _adult_from_openml()
     return make_frame({name: _numbers(values) for name, values in columns.items()})
+
+
+class AdultRecords(NamedTuple):
+    """Adult as a learned funnel wants it; see `adult_records`."""
+
+    X: Any
+    private: Any
+    income: Any
+    transformer: Any
+
+
+def adult_records() -> AdultRecords:
+    """Adult as records to be encoded: sex is private, income is what a user of the release is after.
+
+    Returns
+    -------
+    AdultRecords
+        X: the frame without sex and income. private: "Female" or "Male". income: whether it is above 50,000 $
+        a year; a funnel does not see it, it is there to measure utility. transformer: a ColumnTransformer,
+        not fitted, that makes numbers of X: the two capital columns as log(1 + x), all numbers scaled,
+        categories one-hot (those that were not in training give zeros).
+
+    Raises
+    ------
+    MissingDependencyError
+        If neither pandas nor polars is installed: scikit-learn picks columns by name from those only.
+
+    Examples
+    --------
+    >>> X, sex, income, transformer = adult_records()            # doctest: +SKIP
+    >>> model = make_pipeline(transformer, Funnel()).fit(X, sex)  # doctest: +SKIP
+    """
+    import narwhals as nw
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+    frame = nw.from_native(load_adult(), eager_only=True)
+    if frame.implementation.is_pyarrow():
+        raise MissingDependencyError("adult_records needs pandas or polars: pip install pandas.")
+    X = frame.drop("sex", "income-per-year")
+    numeric = [name for name in X.columns if X[name].dtype.is_numeric()]
+    # A few people have capital gains a thousand times the median of the others.
+    skewed = [name for name in numeric if name.startswith("capital-")]
+    logarithm = FunctionTransformer(np.log1p, feature_names_out="one-to-one")
+    transformer = ColumnTransformer(
+        [
+            ("numbers", StandardScaler(), [name for name in numeric if name not in skewed]),
+            ("capital", make_pipeline(logarithm, StandardScaler()), skewed),
+            (
+                "categories",
+                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+                [name for name in X.columns if name not in numeric],
+            ),
+        ],
+        verbose_feature_names_out=False,
+    )
+    income = np.array([value.startswith(">50K") for value in frame["income-per-year"].to_list()])
+    return AdultRecords(X.to_native(), np.array(frame["sex"].to_list()), income, transformer)
 
 
 def _adult_from_file(path: Path) -> dict[str, list[str]]:
