@@ -21,11 +21,11 @@ T = TypeVar("T")
 FORMAT = "privacyfunnel"
 
 # The newest version of each kind of file that this library reads and writes.
-VERSIONS = {"table-mechanism": 1, "frontier": 1}
+VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1}
 
 
 def load(path: Path_) -> Any:
-    """Read back what `save` has written: a TableMechanism, a Frontier, …
+    """Read back what `save` has written: a TableMechanism, a Frontier, or (a folder) a learned estimator.
 
     Raises
     ------
@@ -34,6 +34,10 @@ def load(path: Path_) -> Any:
     FileFormatError
         It is damaged, not of this library, or of a newer version of it.
     """
+    if os.path.isdir(path):
+        from .learned.persistence import load_model
+
+        return load_model(path)
     kind, version, payload = load_json(path)
     if kind not in VERSIONS:
         raise FileFormatError(
@@ -44,6 +48,8 @@ def load(path: Path_) -> Any:
             f"{path}: this {kind} has format version {version} and this library reads up to "
             f"{VERSIONS[kind]}; install a newer one."
         )
+    if kind == "learned-funnel":
+        raise FileFormatError(f"{path}: this file is a part of a saved model; load the folder that holds it.")
     reader: Any
     if kind == "table-mechanism":
         from .mechanism import TableMechanism as reader

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Report = Callable[[int, int], None]
+Report = Callable[..., None]  # (done, total) or (done, total, text)
 DELAY = 1.0  # seconds of silence: short work shows nothing
 
 
 @contextmanager
 def progress_bar(description: str, enabled: bool | None = None) -> Iterator[Report]:
-    """Yield `report(done, total)`. Enabled by default exactly when stderr is a terminal."""
+    """Yield `report(done, total, text="")`. Enabled by default exactly when stderr is a terminal."""
     if not (sys.stderr.isatty() if enabled is None else enabled):
-        yield lambda done, total: None
+        yield lambda done, total, text="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -31,10 +31,10 @@ def progress_bar(description: str, enabled: bool | None = None) -> Iterator[Repo
     task = bar.add_task(description)
     begun = time.perf_counter()
 
-    def report(done: int, total: int) -> None:
+    def report(done: int, total: int, text: str = "") -> None:
         if time.perf_counter() - begun >= DELAY and not bar.live.is_started:
             bar.start()
-        bar.update(task, completed=done, total=total)
+        bar.update(task, completed=done, total=total, description=f"{description}  {text}".rstrip())
 
     try:
         yield report

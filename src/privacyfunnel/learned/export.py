@@ -1,0 +1,123 @@
+"""ONNX files of a fitted estimator, for programs without torch. Needs the extra `onnx`."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from ..errors import DataFileError, MissingDependencyError
+from ..persistence import Path_, write_atomic
+from .base import LearnedFunnel
+from .families import Likelihood, likelihood
+
+
+def export_onnx(estimator: LearnedFunnel, folder: Path_) -> tuple[Path, Path]:
+    """Write encoder.onnx and decoder.onnx into a folder, and return their paths.
+
+    Both take and give float32 tables with any number of rows, records as flat rows:
+
+        encoder:  x (n, features) → loc, scale (n, components)
+        decoder:  z (n, components) → x_hat (n, features), the mean of P(X|z)
+
+    The encoder gives the parameters of P(Z|x), and a release is a *draw* from it: loc + scale · noise, with
+    standard noise of the estimator's `latent` family from a secure source. Handing out loc itself is no
+    release: it protects nothing.
+
+    The decoder of a ConditionalFunnel has a second input, `private`: one-hot classes and standardised
+    numbers, in the order of the private attributes.
+    """
+    _require_onnx()
+    check_is_fitted(estimator)
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataFileError(
+            f"{target}: cannot create the folder ({error.strerror or error}); choose another name."
+        ) from None
+    modules, n_components = estimator.modules_, int(estimator._n_features_out)
+    encoder = _Released(modules["encoder"])
+    decoder = _Reconstructed(modules["decoder"], likelihood(estimator.likelihood))
+    # Two rows: an example of one row would be taken for a constant.
+    inputs = {"z": torch.zeros(2, n_components)}
+    if estimator.decoder_needs_private:
+        assert estimator.private_ is not None
+        inputs["private"] = torch.zeros(2, estimator.private_.n_one_hot)
+    paths = target / "encoder.onnx", target / "decoder.onnx"
+    x = {"x": torch.zeros(2, estimator.n_features_in_)}
+    files = _onnx(encoder, x, ["loc", "scale"]), _onnx(decoder, inputs, ["x_hat"])
+    for path, data in zip(paths, files, strict=True):
+        write_atomic(path, data)
+    return paths
+
+
+class _Released(nn.Module):
+    """x ↦ (loc, scale)."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        loc, log_scale = self.encoder(x)
+        return loc, log_scale.exp()
+
+
+class _Reconstructed(nn.Module):
+    """z, and for some decoders the private attributes, ↦ E[X|z]."""
+
+    def __init__(self, decoder: nn.Module, family: Likelihood) -> None:
+        super().__init__()
+        self.decoder, self.family = decoder, family
+
+    def forward(self, z: Tensor, private: Tensor | None = None) -> Tensor:
+        return self.family.mean(self.decoder(z if private is None else torch.cat([z, private], dim=1)))
+
+
+def _onnx(module: nn.Module, inputs: dict[str, Tensor], outputs: Sequence[str]) -> bytes:
+    rows = torch.export.Dim("n", min=1)
+    with _quietly():
+        program: Any = torch.onnx.export(
+            copy.deepcopy(module).cpu().eval(),
+            tuple(inputs.values()),
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamic_shapes=tuple({0: rows} for _ in inputs),
+            dynamo=True,
+            verbose=False,
+        )
+    data: bytes = program.model_proto.SerializeToString()
+    return data
+
+
+def _require_onnx() -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"export_onnx needs {error.name}: pip install 'privacyfunnel[onnx]'"
+        ) from None
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the exporter's remarks about its own inside."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)

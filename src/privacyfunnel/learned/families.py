@@ -1,0 +1,157 @@
+"""Distributions of the learned funnel: of a code given its record, and of a record given its code.
+
+A latent family turns (loc, log_scale) into codes and has its divergences in closed form; a likelihood turns
+the decoder's output into −log P(x|z). All values are nats, summed over the components of a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ..errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Latent:
+    """P(Z|x) = loc + scale · noise, independently in each component, with noise of unit scale.
+
+    Attributes
+    ----------
+    quantile : the inverse distribution function of the noise, for uniform numbers in (0, 1)
+    kl_to_standard : D( P(·; loc, scale) ‖ P(·; 0, 1) ), summed over the last axis
+    kl_of_scales : D( P(·; 0, scale) ‖ P(·; 0, other) ), summed over the last axis; arguments are log-scales
+    log_density : log P(z; loc, scale), summed over the last axis
+    power : which absolute moment of zero-mean codes equals scale ** power
+    """
+
+    name: str
+    quantile: Callable[[Tensor], Tensor]
+    kl_to_standard: Callable[[Tensor, Tensor], Tensor]
+    kl_of_scales: Callable[[Tensor, Tensor], Tensor]
+    log_density: Callable[[Tensor, Tensor, Tensor], Tensor]
+    power: int
+
+    def running_log_scale(self, before: Tensor, z: Tensor, share: float) -> Tensor:
+        """Log-scale of the zero-mean member that fits the codes so far and, a share of it, this batch (n,
+        d)."""
+        moment = z.abs().pow(self.power).mean(0)
+        return ((1 - share) * (self.power * before).exp() + share * moment).log() / self.power
+
+    def noise(self, shape: tuple[int, ...], generator: torch.Generator, device: torch.device) -> Tensor:
+        """Unit noise for training, drawn on the CPU: the same for every device."""
+        if self.name == "normal":
+            return torch.randn(shape, generator=generator).to(device)
+        # A uniform of exactly 0 would give −∞.
+        uniform = torch.rand(shape, generator=generator).clamp_min(1e-7)
+        return self.quantile(uniform).to(device)
+
+
+def _normal_kl(loc: Tensor, log_scale: Tensor) -> Tensor:
+    return (0.5 * (loc.square() + (2 * log_scale).exp() - 1) - log_scale).sum(-1)
+
+
+def _normal_kl_of_scales(log_scale: Tensor, other: Tensor) -> Tensor:
+    return (0.5 * ((2 * (log_scale - other)).exp() - 1) - (log_scale - other)).sum(-1)
+
+
+def _normal_log_density(z: Tensor, loc: Tensor, log_scale: Tensor) -> Tensor:
+    squared = ((z - loc) / log_scale.exp()).square()
+    return (-0.5 * squared - log_scale - 0.5 * torch.log(torch.tensor(2 * torch.pi))).sum(-1)
+
+
+def _laplace_kl(loc: Tensor, log_scale: Tensor) -> Tensor:
+    scale, size = log_scale.exp(), loc.abs()
+    return (size + scale * (-size / scale).exp() - 1 - log_scale).sum(-1)
+
+
+def _laplace_kl_of_scales(log_scale: Tensor, other: Tensor) -> Tensor:
+    return ((log_scale - other).exp() - 1 - (log_scale - other)).sum(-1)
+
+
+def _laplace_log_density(z: Tensor, loc: Tensor, log_scale: Tensor) -> Tensor:
+    return (-(z - loc).abs() / log_scale.exp() - log_scale - torch.log(torch.tensor(2.0))).sum(-1)
+
+
+def _laplace_quantile(uniform: Tensor) -> Tensor:
+    centred = uniform - 0.5
+    return -centred.sign() * torch.log1p(-2 * centred.abs())
+
+
+LATENTS = {
+    "normal": Latent(
+        "normal",
+        torch.special.ndtri,
+        _normal_kl,
+        _normal_kl_of_scales,
+        _normal_log_density,
+        2,
+    ),
+    "laplace": Latent(
+        "laplace",
+        _laplace_quantile,
+        _laplace_kl,
+        _laplace_kl_of_scales,
+        _laplace_log_density,
+        1,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """P(x|z) from the decoder's output.
+
+    Attributes
+    ----------
+    loss : −log P(x|z) by record, without the constants that depend on neither x̂ nor z
+    mean : E[X|z]
+    lowest, highest : the range of x that the family has a density for
+    """
+
+    name: str
+    loss: Callable[[Tensor, Tensor], Tensor]
+    mean: Callable[[Tensor], Tensor]
+    lowest: float = float("-inf")
+    highest: float = float("inf")
+
+
+LIKELIHOODS = {
+    # P(X|Z) = N(output, I), the paper's: half the squared error.
+    "gaussian": Likelihood(
+        "gaussian", lambda output, x: 0.5 * (output - x).square().flatten(1).sum(1), lambda output: output
+    ),
+    "bernoulli": Likelihood(
+        "bernoulli",
+        lambda output, x: (
+            functional.binary_cross_entropy_with_logits(output, x, reduction="none").flatten(1).sum(1)
+        ),
+        torch.sigmoid,
+        0.0,
+        1.0,
+    ),
+    # Laplace with unit scale: the absolute error.
+    "laplace": Likelihood(
+        "laplace", lambda output, x: (output - x).abs().flatten(1).sum(1), lambda output: output
+    ),
+    # The output is the log-mean: −log P(x) = output + x e^{−output}.
+    "exponential": Likelihood(
+        "exponential", lambda output, x: (output + x * (-output).exp()).flatten(1).sum(1), torch.exp, 0.0
+    ),
+}
+
+
+def latent(name: str) -> Latent:
+    if name not in LATENTS:
+        raise InvalidInputError(f"latent must be one of {', '.join(LATENTS)}; it is {name!r}.")
+    return LATENTS[name]
+
+
+def likelihood(name: str) -> Likelihood:
+    if name not in LIKELIHOODS:
+        raise InvalidInputError(f"likelihood must be one of {', '.join(LIKELIHOODS)}; it is {name!r}.")
+    return LIKELIHOODS[name]

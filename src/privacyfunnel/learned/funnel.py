@@ -1,0 +1,238 @@
+"""Funnel: the paper's alternating solver for samples, and Autoencoder, the same without privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import InvalidInputError
+from .base import LearnedFunnel
+from .budget import Budget, train_within_budget
+from .families import latent, likelihood
+from .networks import mlp
+from .objectives import Weights
+from .private import PrivateAttributes
+from .steps import AlternatingStep
+
+
+class Funnel(LearnedFunnel):
+    """Learn a code Z of X that keeps X reconstructible and tells little about a private Y.
+
+    Alternates on each mini-batch (`eq:unkn_alg`; see objectives.py for every term):
+
+        decoder:  min −β E log P(X|Z) − E log Q(Y|Z)
+        encoder:  min ½ ( Î(Z;Y) + D[P_z ‖ P_zᵏ] − β E log P(X|Z) )² + α E D[P(Z|x) ‖ N(0, I)]
+
+    Y → X → Z holds by construction: the encoder sees X alone, so releasing never needs Y.
+
+    Guarantee: none. Training is a heuristic and Î(Z;Y) is what *this* classifier finds: a lower bound on what
+    is there. Judge a release by an audit on records the encoder never saw.
+
+    Parameters
+    ----------
+    n_components : int
+        Length of the code.
+    alpha : float
+        Weight of D[P(Z|x) ‖ N(0, I)]. It must stay above 0: without noise the scale of the code escapes the
+        classifier.
+    beta : float
+        Weight of the reconstruction; larger keeps more of X.
+    leakage_weight : float
+        Weight of Î(Z;Y); 1 is the paper's, 0 removes privacy from the objective.
+    max_leakage : float, optional
+        Budget in bits. Given, three tenths of the records are kept from the networks, fresh adversaries audit
+        the codes of these as training goes on, and `leakage_weight` is only where the search for the weight
+        starts. `budget_` tells what was reached; a budget that was not met is a ConvergenceWarning.
+    objective : "dca" or "lagrangian"
+        The paper's square, or the plain sum.
+    classifier : "mlp" or "linear"
+        What stands for the adversary during training. The paper's linear one protects against linear
+        adversaries only.
+    classifier_steps : int
+        Steps of the classifier for each of the encoder, each on a fresh batch and fresh noise. The paper
+        takes 1.
+    hidden : ints
+        Hidden layers of the encoder; the decoder has the last of them.
+    architecture : "mlp" or "conv"
+    latent : "normal" or "laplace"
+    likelihood : "gaussian", "bernoulli", "laplace" or "exponential"
+    offset : float
+        Subtracted inside the square; the paper drops this constant.
+    epochs, batch_size, learning_rate
+        The paper's: 100, 256 and 3e-4 (Adam).
+    random_state : None, int or Generator
+        Seeds training. It does not seed releases.
+    release_state : None, int or Generator
+        Seeds `transform`; None draws from the operating system's entropy.
+    checkpoint : path, optional
+        Folder for a checkpoint after every epoch; a run that was killed continues from it.
+    device : str
+        "auto" takes a GPU if there is one.
+    progress : bool, optional
+        Show a progress bar; by default when stderr is a terminal.
+
+    Attributes
+    ----------
+    budget_ : Budget or None
+        What the search for `max_leakage` reached, with its bound and trace.
+    """
+
+    budget_: Budget | None = None
+
+    def __init__(
+        self,
+        n_components: int = 64,
+        *,
+        alpha: float = 1e-2,
+        beta: float = 5e-2,
+        leakage_weight: float = 1.0,
+        max_leakage: float | None = None,
+        objective: str = "dca",
+        classifier: str = "mlp",
+        classifier_steps: int = 3,
+        hidden: Sequence[int] = (500, 500),
+        architecture: str = "mlp",
+        latent: str = "normal",
+        likelihood: str = "gaussian",
+        offset: float = 0.0,
+        epochs: int = 100,
+        batch_size: int = 256,
+        learning_rate: float = 3e-4,
+        random_state: Any = None,
+        release_state: Any = None,
+        checkpoint: Any = None,
+        device: str = "auto",
+        progress: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.beta = beta
+        self.leakage_weight = leakage_weight
+        self.max_leakage = max_leakage
+        self.objective = objective
+        self.classifier = classifier
+        self.classifier_steps = classifier_steps
+        self.hidden = hidden
+        self.architecture = architecture
+        self.latent = latent
+        self.likelihood = likelihood
+        self.offset = offset
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+        self.release_state = release_state
+        self.checkpoint = checkpoint
+        self.device = device
+        self.progress = progress
+
+    def partial_fit(self, X: Any, y: Any = None, *, private: Any = None) -> LearnedFunnel:
+        if self.max_leakage is not None:
+            raise InvalidInputError(
+                "partial_fit cannot keep a budget: audits need records that no call trains on. Use fit, or "
+                "leakage_weight instead of max_leakage."
+            )
+        return super().partial_fit(X, y, private=private)
+
+    partial_fit.__doc__ = LearnedFunnel.partial_fit.__doc__
+
+    def _train(self, step: Any, x: Tensor, targets: list[Tensor], **options: Any) -> None:
+        self.budget_ = None
+        if self.max_leakage is None:
+            super()._train(step, x, targets, **options)
+        else:
+            assert self.private_ is not None
+            self.budget_ = train_within_budget(
+                step, x, targets, max_leakage=self.max_leakage, private=self.private_, **options
+            )
+
+    def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
+        assert private is not None
+        networks = self._networks(n_features)
+        if self.classifier == "linear":
+            networks["classifier"] = nn.Linear(self.n_components, private.n_outputs)
+        else:
+            networks["classifier"] = mlp([self.n_components, 256, 256, private.n_outputs])
+        return nn.ModuleDict(networks)
+
+    def _step(
+        self, modules: nn.ModuleDict, private: PrivateAttributes | None, generator: torch.Generator
+    ) -> AlternatingStep:
+        weights = Weights(
+            self.alpha, self.beta, self.leakage_weight, self.offset, squared=self.objective == "dca"
+        )
+        return AlternatingStep(
+            modules,
+            latent(self.latent),
+            likelihood(self.likelihood),
+            private,
+            weights,
+            self.learning_rate,
+            self.classifier_steps,
+            generator,
+        )
+
+
+class Autoencoder(LearnedFunnel):
+    """The reference point: a variational autoencoder with the same networks and no privacy term.
+
+    min β E[−log P(X|Z)] + α E D[P(Z|x) ‖ N(0, I)]. Parameters as for `Funnel`.
+    """
+
+    needs_private = False
+
+    def __init__(
+        self,
+        n_components: int = 64,
+        *,
+        alpha: float = 1e-2,
+        beta: float = 1.0,
+        hidden: Sequence[int] = (500, 500),
+        architecture: str = "mlp",
+        latent: str = "normal",
+        likelihood: str = "gaussian",
+        epochs: int = 100,
+        batch_size: int = 256,
+        learning_rate: float = 3e-4,
+        random_state: Any = None,
+        release_state: Any = None,
+        checkpoint: Any = None,
+        device: str = "auto",
+        progress: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.beta = beta
+        self.hidden = hidden
+        self.architecture = architecture
+        self.latent = latent
+        self.likelihood = likelihood
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+        self.release_state = release_state
+        self.checkpoint = checkpoint
+        self.device = device
+        self.progress = progress
+
+    def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
+        return nn.ModuleDict(self._networks(n_features))
+
+    def _step(
+        self, modules: nn.ModuleDict, private: PrivateAttributes | None, generator: torch.Generator
+    ) -> AlternatingStep:
+        weights = Weights(self.alpha, self.beta, leakage_weight=0.0, squared=False)
+        return AlternatingStep(
+            modules,
+            latent(self.latent),
+            likelihood(self.likelihood),
+            None,
+            weights,
+            self.learning_rate,
+            1,
+            generator,
+        )

@@ -1,0 +1,357 @@
+"""Fitted models as folders: weights in safetensors, everything else in manifest.json. Nothing is executed.
+
+The weights' file is named by the hash of its content and the manifest, which names it, is replaced last, so
+whatever happens on the way leaves the old model or the new one whole. Optimisers are not saved: `partial_fit`
+after loading continues from the weights with new ones. Nor are the settings of a session (SESSION): above
+all, a seeded `release_state` in a folder would make every release from it predictable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from ..errors import DataFileError, FileFormatError, InvalidInputError
+from ..persistence import FORMAT, VERSIONS, Path_, load_json, require, save_json, write_atomic
+from .base import LearnedFunnel
+from .budget import Budget
+from .inputs import check_settings
+from .manifest import (
+    SESSION,
+    Manifest,
+    describe_private,
+    encode_result,
+    encode_value,
+    read_private,
+    read_result,
+    read_settings,
+)
+from .training import Progress, TrainingStatus
+
+KIND = "learned-funnel"
+MANIFEST = "manifest.json"
+
+# Written by this module and by nobody else, so they may be removed once no manifest names them.
+_WEIGHTS = re.compile(r"weights-[0-9a-f]{64}\.safetensors")
+_LEFTOVER = re.compile(r"\.(weights-[0-9a-f]{64}\.safetensors|manifest\.json)\.[0-9a-f]{16}\.tmp")
+
+
+def save_model(estimator: LearnedFunnel, path: Path_) -> None:
+    """Write a fitted estimator into a folder, which is created if needed; an older model there is replaced.
+
+    Raises
+    ------
+    DataFileError
+        The folder cannot be written, or holds another program's manifest.json. An older model is still whole.
+    """
+    check_is_fitted(estimator)
+    tensors = {
+        name: tensor.detach().cpu().contiguous() for name, tensor in estimator.modules_.state_dict().items()
+    }
+    data = save_tensors(tensors, {"format": FORMAT, "kind": KIND})
+    digest = hashlib.sha256(data).hexdigest()
+    manifest = _describe(estimator, tensors, digest)
+    _require_loadable(estimator, manifest, tensors)
+    folder = Path(path)
+    with _folder(folder), _locked(folder):
+        _refuse_foreign(folder)
+        write_atomic(folder / f"weights-{digest}.safetensors", data)
+        save_json(folder / MANIFEST, KIND, VERSIONS[KIND], manifest)
+        _clean(folder, digest)
+
+
+def load_model(path: Path_) -> LearnedFunnel:
+    """The estimator that `save_model` wrote, ready to release, to reconstruct and to be trained further.
+
+    Raises
+    ------
+    DataFileError
+        The folder cannot be read.
+    FileFormatError
+        It is damaged, not of this library, or of a newer version of it.
+    """
+    folder = Path(path)
+    before = None
+    while True:
+        manifest = _read_manifest(folder)
+        try:
+            tensors = _read_weights(folder, manifest)
+            break
+        except FileNotFoundError:
+            # Another process may have saved a new model in between: then there is a new manifest too.
+            if before is not None and manifest.weights == before:
+                raise FileFormatError(
+                    f"{folder}: the weights weights-{manifest.weights}.safetensors are missing; save the "
+                    "model again."
+                ) from None
+            before = manifest.weights
+    try:
+        return _restore(manifest, tensors)
+    except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FileFormatError(f"{folder / MANIFEST}: the file is damaged: {reason} Save it again.") from None
+
+
+def _describe(estimator: LearnedFunnel, tensors: Mapping[str, Tensor], digest: str) -> dict[str, Any]:
+    """The manifest's payload."""
+    names = getattr(estimator, "feature_names_in_", None)
+    shape = estimator.record_shape_
+    progress: Progress = estimator.progress_
+    settings = {name: encode_value(value, name) for name, value in _settings(estimator).items()}
+    manifest: dict[str, Any] = {
+        "class": type(estimator).__name__,
+        "settings": settings,
+        "n_features_in": int(estimator.n_features_in_),
+        "feature_names_in": None if names is None else [str(name) for name in names],
+        "record_shape": None if shape is None else [int(n) for n in shape],
+        "private": describe_private(estimator.private_),
+        "weights": {
+            "sha256": digest,
+            "shapes": {name: list(tensor.shape) for name, tensor in sorted(tensors.items())},
+        },
+        "seed": estimator.seed_,
+        "fingerprint": estimator.fingerprint_,
+        "n_records": int(estimator.n_records_),
+        "training": {
+            "status": progress.status.name,
+            "epoch": progress.epoch,
+            "unit": "nat",
+            "final": progress.history[-1] if progress.history else {},
+            "history": progress.history,
+        },
+        "budget": encode_result(getattr(estimator, "budget_", None)),
+        "versions": _versions(),
+    }
+    return {**manifest, "checksum": checksum(manifest)}
+
+
+def _require_loadable(
+    estimator: LearnedFunnel, manifest: dict[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Refuse to save what could not be loaded."""
+    name = type(estimator).__name__
+    if _classes().get(name) is not type(estimator):
+        raise InvalidInputError(
+            f"save: only the estimators of this library can be loaded again, and {name} is none of them."
+        )
+    try:
+        _restore(Manifest(name, "", json.loads(json.dumps(manifest))), dict(tensors))
+    except FileFormatError as error:
+        raise InvalidInputError(
+            f"save: the settings no longer fit the trained networks: {error} Set them back, or fit again."
+        ) from None
+
+
+def _restore(manifest: Manifest, tensors: dict[str, Tensor]) -> LearnedFunnel:
+    """A fitted estimator. Networks are built without memory first: sizes are checked before they count."""
+    payload = manifest.payload
+    estimator = _classes()[manifest.name](**read_settings(payload, _classes()[manifest.name]))
+    check_settings(estimator.get_params(deep=False))
+    n_features = require(payload, "n_features_in", int)
+    private = read_private(payload.get("private"))
+    if (private is None) == estimator.needs_private:
+        raise FileFormatError("the private attributes do not fit the class.")
+    with torch.device("meta"):
+        modules = estimator._build(n_features, private)
+    expected = {name: tuple(tensor.shape) for name, tensor in modules.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if expected != found:
+        wrong = sorted(name for name in {*expected, *found} if expected.get(name) != found.get(name))
+        raise FileFormatError(
+            f"the weights {wrong[0]!r} have shape {found.get(wrong[0])} where the settings ask for "
+            f"{expected.get(wrong[0])}."
+        )
+    modules.load_state_dict(tensors, assign=True)
+    shape = payload["record_shape"]
+    if shape is not None and (not shape or int(np.prod(shape)) != n_features):
+        raise FileFormatError(f"records of shape {shape} do not have {n_features} values.")
+    estimator.n_features_in_ = n_features
+    if (names := payload["feature_names_in"]) is not None:
+        if len(names) != n_features:
+            raise FileFormatError(f"{len(names)} names are given for {n_features} features.")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator.record_shape_ = None if shape is None else tuple(shape)
+    estimator.private_ = private
+    estimator.device_ = estimator._pick_device()
+    estimator.modules_ = modules.to(estimator.device_)
+    training = require(payload, "training", dict)
+    status = estimator.status_ = TrainingStatus[training["status"]]
+    epoch, history = require(training, "epoch", int), require(training, "history", list)
+    estimator.progress_ = Progress(epoch, history, status)
+    estimator.seed_ = require(payload, "seed", int)
+    estimator.fingerprint_ = require(payload, "fingerprint", str)
+    estimator.n_records_ = require(payload, "n_records", int)
+    if payload["budget"] is not None:
+        estimator.budget_ = read_result(Budget, payload["budget"])
+    # For partial_fit: other batches and noise than in the epochs before.
+    state = np.random.SeedSequence([estimator.seed_, epoch]).generate_state(1)
+    estimator.generator_ = torch.Generator().manual_seed(int(state[0]))
+    estimator.step_ = estimator._step(estimator.modules_, private, estimator.generator_)
+    return estimator
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    file = folder / MANIFEST
+    if not folder.is_dir():
+        raise DataFileError(f"{folder}: there is no such folder; name one that a model was saved into.")
+    if not file.exists():
+        raise DataFileError(
+            f"{folder}: cannot read the file {MANIFEST} (there is none); name a folder that a model was "
+            "saved into."
+        )
+    kind, version, payload = load_json(file)
+    if kind != KIND:
+        raise FileFormatError(f"{file}: this is a {kind!r} and no learned model; name another folder.")
+    if version > VERSIONS[KIND]:
+        raise FileFormatError(
+            f"{file}: this {kind} has format version {version} and this library reads up to "
+            f"{VERSIONS[KIND]}; install a newer one."
+        )
+    content = {key: value for key, value in payload.items() if key != "checksum"}
+    if payload.get("checksum") != checksum(content):
+        raise FileFormatError(
+            f"{file}: the file is damaged or was changed by hand (its checksum is wrong); save the model "
+            "again."
+        )
+    name, weights = payload.get("class"), payload.get("weights")
+    digest = weights.get("sha256") if isinstance(weights, dict) else None
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise FileFormatError(f"{file}: the file is damaged: it names no weights; save the model again.")
+    if not isinstance(name, str) or name not in _classes():
+        raise FileFormatError(
+            f"{file}: this version of the library has no estimator {name!r}; install a newer one."
+        )
+    return Manifest(name, digest, content)
+
+
+def _read_weights(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
+    """The tensors, after a check of their hash. FileNotFoundError is left to the caller."""
+    file = folder / f"weights-{manifest.weights}.safetensors"
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DataFileError(f"{file}: cannot read the file ({error.strerror or error}).") from None
+    damaged = FileFormatError(f"{file}: the weights are damaged or cut short; save the model again.")
+    if hashlib.sha256(data).hexdigest() != manifest.weights:
+        raise damaged
+    try:
+        tensors: dict[str, Tensor] = load_tensors(data)
+    except (SafetensorError, ValueError, KeyError):
+        raise damaged from None
+    if not all(tensor.dtype == torch.float32 for tensor in tensors.values()):
+        raise damaged
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
+        raise FileFormatError(f"{file}: the weights are not finite; fit the model again.")
+    return tensors
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """Of a manifest's content, however its keys are ordered."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _settings(estimator: LearnedFunnel) -> dict[str, Any]:
+    settings: dict[str, Any] = estimator.get_params(deep=False)
+    return {name: value for name, value in settings.items() if name not in SESSION}
+
+
+def _classes() -> dict[str, type[LearnedFunnel]]:
+    """The estimators that may be named in a manifest: those of this package, by name."""
+    from .. import learned
+
+    named = {name: getattr(learned, name) for name in learned.__all__}
+    return {name: c for name, c in named.items() if isinstance(c, type) and issubclass(c, LearnedFunnel)}
+
+
+def _versions() -> dict[str, str]:
+    import safetensors
+    import sklearn
+
+    from .. import __version__
+
+    return {
+        "privacyfunnel": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+        "safetensors": safetensors.__version__,
+    }
+
+
+@contextmanager
+def _folder(folder: Path) -> Iterator[None]:
+    """The folder exists inside the block; one that was made for nothing is removed."""
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = "there is a file of this name" if folder.exists() else error.strerror or error
+        raise DataFileError(f"{folder}: cannot create the folder ({what}); choose another name.") from None
+    try:
+        yield
+    except BaseException:
+        if made:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process saves into a folder at a time, where the system can lock folders.
+
+    Without, one process could remove the weights of another whose manifest is not written yet.
+    """
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)  # and with it the lock, also when the process is killed
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Do not replace a manifest.json that is another program's; a damaged one may be replaced."""
+    try:
+        document = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return
+    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("kind") != KIND:
+        raise DataFileError(
+            f"{folder / MANIFEST}: this file belongs to something else; choose another folder for the model."
+        )
+
+
+def _clean(folder: Path, digest: str) -> None:
+    """Remove weights that no manifest names any more, and what a killed process left behind."""
+    for entry in os.listdir(folder):
+        stale = _WEIGHTS.fullmatch(entry) and entry != f"weights-{digest}.safetensors"
+        if stale or _LEFTOVER.fullmatch(entry):
+            with suppress(OSError):
+                os.unlink(folder / entry)

@@ -1,0 +1,186 @@
+"""One mini-batch of training, by method.
+
+The encoder's forward pass serves both steps of the paper's solver: step 1 sees its codes detached, step 2
+with their graph and with the decoder already updated, its weights frozen. Each optimiser moves only its own
+parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from .families import Latent, Likelihood
+from .networks import Prior
+from .objectives import Weights, decoder_loss, encoder_terms
+from .private import PrivateAttributes
+
+GRADIENT_CLIP = 5.0
+
+Terms = dict[str, Tensor]  # detached batch means
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Records, and their private attributes as the classifier wants them."""
+
+    x: Tensor
+    targets: Sequence[Tensor]
+
+
+class Step(Protocol):
+    """What the training loop calls."""
+
+    modules: nn.ModuleDict
+    optimisers: dict[str, torch.optim.Optimizer]
+
+    def __call__(self, batch: Batch, fresh: Callable[[], Batch]) -> Terms:
+        """Update every network on this batch; `fresh` draws another one."""
+
+
+@contextmanager
+def frozen(parameters: Iterable[nn.Parameter]):  # type: ignore[no-untyped-def]
+    """No gradients for these parameters inside the block."""
+    held = [parameter for parameter in parameters if parameter.requires_grad]
+    for parameter in held:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in held:
+            parameter.requires_grad_(True)
+
+
+def adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Optimizer:
+    """Adam with the paper's other settings, in one fused kernel."""
+    return torch.optim.Adam(list(parameters), lr=learning_rate, fused=True)
+
+
+def update(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One clipped step of the optimiser's own parameters."""
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    nn.utils.clip_grad_norm_(parameters, GRADIENT_CLIP)
+    optimiser.step()
+
+
+def spread(loc: Tensor) -> Tensor:
+    """Mean standard deviation of the codes' locations over the batch; 0 for a single record."""
+    return loc.detach().std(0, correction=0).mean()
+
+
+class AlternatingStep:
+    """The paper's alternating solver (`eq:unkn_alg`); without private attributes, a plain autoencoder."""
+
+    def __init__(
+        self,
+        modules: nn.ModuleDict,
+        latent: Latent,
+        likelihood: Likelihood,
+        private: PrivateAttributes | None,
+        weights: Weights,
+        learning_rate: float,
+        classifier_steps: int,
+        generator: torch.Generator,
+    ) -> None:
+        self.modules, self.latent, self.likelihood = modules, latent, likelihood
+        self.private, self.weights, self.generator = private, weights, generator
+        self.extra_steps = classifier_steps - 1 if private is not None else 0
+        decoding = [*modules["decoder"].parameters()]
+        if private is not None:
+            decoding += modules["classifier"].parameters()
+        self.decoding = decoding
+        self.optimisers = {
+            "encoder": adam(modules["encoder"].parameters(), learning_rate),
+            "decoder": adam(decoding, learning_rate),
+        }
+        if self.extra_steps:
+            # A classifier that is to keep up with the encoder learns faster than it.
+            self.optimisers["classifier"] = adam(modules["classifier"].parameters(), 2 * learning_rate)
+
+    def __call__(self, batch: Batch, fresh: Callable[[], Batch]) -> Terms:
+        modules = self.modules
+        for _ in range(self.extra_steps):
+            self._train_classifier(fresh())
+        loc, log_scale = modules["encoder"](batch.x)
+        z = loc + log_scale.exp() * self._noise(loc)
+        rec, private_losses = self._decode(z.detach(), batch)
+        loss, cross_entropy = decoder_loss(rec, private_losses, self.weights)
+        update(self.optimisers["decoder"], loss)
+        with frozen(self.decoding):
+            rec, private_losses = self._decode(z, batch)
+            prior: Prior = modules["prior"]  # type: ignore[assignment]
+            terms = encoder_terms(
+                self.latent, loc, log_scale, z, rec, private_losses, self.private, prior, self.weights
+            )
+            update(self.optimisers["encoder"], terms.loss)
+        prior.log_scale.data.copy_(terms.log_moment)
+        return {
+            "decoder_loss": loss.detach(),
+            "encoder_loss": terms.loss.detach(),
+            "residual": terms.residual.detach(),
+            "leakage": terms.leakage.detach(),
+            "prior_divergence": terms.prior_divergence.detach(),
+            "reconstruction": terms.reconstruction.detach(),
+            "divergence": terms.divergence.detach(),
+            "cross_entropy": cross_entropy,
+            "code_spread": spread(loc),
+        }
+
+    def _noise(self, like: Tensor) -> Tensor:
+        return self.latent.noise(tuple(like.shape), self.generator, like.device)
+
+    def _decode(self, z: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor]]:
+        rec = self.likelihood.loss(self.modules["decoder"](z), batch.x)
+        if self.private is None:
+            return rec, [rec.new_zeros(1)]
+        return rec, self.private.losses(self.modules["classifier"](z), batch.targets)
+
+    def _train_classifier(self, batch: Batch) -> None:
+        """One step of the classifier alone, on a batch and noise of its own."""
+        assert self.private is not None
+        with torch.no_grad():
+            loc, log_scale = self.modules["encoder"](batch.x)
+            z = loc + log_scale.exp() * self._noise(loc)
+        losses = self.private.losses(self.modules["classifier"](z), batch.targets)
+        update(self.optimisers["classifier"], torch.stack([loss.mean() for loss in losses]).sum())
+
+
+class ConditionalStep:
+    """CPF (Rodríguez-Gálvez et al. 2021): min D[P(Z|x) ‖ N(0, I)] + γ E[−log P(X|Z,Y)]."""
+
+    def __init__(
+        self,
+        modules: nn.ModuleDict,
+        latent: Latent,
+        likelihood: Likelihood,
+        private: PrivateAttributes,
+        gamma: float,
+        learning_rate: float,
+        generator: torch.Generator,
+    ) -> None:
+        self.modules, self.latent, self.likelihood = modules, latent, likelihood
+        self.private, self.gamma, self.generator = private, gamma, generator
+        parameters = [*modules["encoder"].parameters(), *modules["decoder"].parameters()]
+        self.optimisers = {"all": adam(parameters, learning_rate)}
+
+    def __call__(self, batch: Batch, fresh: Callable[[], Batch]) -> Terms:
+        loc, log_scale = self.modules["encoder"](batch.x)
+        z = loc + log_scale.exp() * self.latent.noise(tuple(loc.shape), self.generator, loc.device)
+        inputs = torch.cat([z, self.private.one_hot(batch.targets)], dim=1)
+        rec = self.likelihood.loss(self.modules["decoder"](inputs), batch.x).mean()
+        divergence = self.latent.kl_to_standard(loc, log_scale).mean()
+        loss = divergence + self.gamma * rec
+        update(self.optimisers["all"], loss)
+        return {
+            "loss": loss.detach(),
+            "reconstruction": rec.detach(),
+            "divergence": divergence.detach(),
+            "code_spread": spread(loc),
+        }

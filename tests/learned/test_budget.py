@@ -1,0 +1,200 @@
+"""Budget mode: the target is met on records nobody saw, or the user is told that it was not."""
+
+import numpy as np
+import pytest
+import torch
+
+from privacyfunnel.audit import boosted_trees, leakage_lower_bound, neural_network
+from privacyfunnel.errors import ConvergenceWarning, InvalidInputError
+from privacyfunnel.learned import Funnel
+from privacyfunnel.learned.budget import HIGHEST_FACTOR, BudgetStatus, Controller
+
+SETTINGS = {
+    "n_components": 4,
+    "hidden": (32, 32),
+    "epochs": 16,
+    "batch_size": 128,
+    "learning_rate": 3e-3,
+    "alpha": 0.02,
+    "beta": 0.5,
+    "objective": "lagrangian",
+    "random_state": 0,
+}
+
+
+def records(n, seed):
+    """Two features that tell y, one by its mean and one by its spread, and four that do not."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    x = rng.normal(size=(n, 6))
+    x[:, 0] = 0.5 * x[:, 0] + 2 * y - 1
+    x[:, 1] *= np.where(y, 1.5, 0.5)
+    return x.astype(np.float32), y
+
+
+@pytest.fixture(scope="module")
+def met():
+    torch.set_num_threads(1)
+    return Funnel(max_leakage=0.1, **SETTINGS).fit(*records(2400, 0))
+
+
+def test_a_reachable_target_is_met_on_records_that_nobody_saw(met):
+    budget = met.budget_
+    assert budget.status is BudgetStatus.MET
+    assert budget.accepted
+    assert budget.bound.kind == "lower bound"
+    assert budget.bound.value <= budget.upper <= budget.target == 0.1
+    x, y = records(4000, 1)
+    z = met.transform(x)
+    for adversary in (boosted_trees(5), neural_network(5)):
+        bound = leakage_lower_bound(adversary, z[:2000], y[:2000], z[2000:], y[2000:], n_folds=2)
+        assert bound.interval.low <= 0.1
+    raw = leakage_lower_bound(boosted_trees(5), x[:2000], y[:2000], x[2000:], y[2000:], n_folds=2)
+    assert raw.value > 0.7  # there was something to hide
+    assert ((met.inverse_transform(z) - x) ** 2).mean() < 0.8 * x.var(axis=0).mean()
+
+
+def test_the_trace_tells_how(met):
+    trace = met.budget_.trace
+    assert len(trace) >= 8
+    assert [audit.epoch for audit in trace] == sorted({audit.epoch for audit in trace})
+    assert trace[-1].epoch == 16
+    for audit in trace:
+        assert audit.accepted == (audit.upper <= 0.1)
+        assert audit.upper == pytest.approx(audit.bound.value + 1.64 * audit.bound.standard_error)
+    assert len({audit.leakage_weight for audit in trace}) > 3
+    assert met.budget_.leakage_weight in {audit.leakage_weight for audit in trace if audit.accepted}
+
+
+def test_held_out_records_are_not_trained_on(monkeypatch):
+    import privacyfunnel.learned.budget as module
+
+    seen, audited = [], []
+    x, y = records(600, 2)
+    original, release = module.train, module._release
+
+    def train(step, x, targets, **options):
+        seen.append(x)
+        return original(step, x, targets, **options)
+
+    def spy(step, x, rows, noise):
+        audited.append(rows)
+        return release(step, x, rows, noise)
+
+    monkeypatch.setattr(module, "train", train)
+    monkeypatch.setattr(module, "_release", spy)
+    model = Funnel(max_leakage=2.0, **(SETTINGS | {"epochs": 2})).fit(x, y)
+    trained = {row.tobytes() for row in seen[0].numpy()}
+    assert len(trained) == 420
+    assert all(len(part) == 420 for part in seen)
+    steering, verdict = audited[1], audited[-2]  # after the codes learnt from; before those apart
+    assert len(steering) == len(verdict) == model.budget_.bound.n == 90
+    assert not set(steering) & set(verdict)
+    assert not any(row.tobytes() in trained for row in x[np.concatenate([steering, verdict])])
+
+
+def test_a_target_out_of_reach_is_reported():
+    with pytest.warns(ConvergenceWarning, match=r"max_leakage=0\.001 bit: at least .* never within"):
+        model = Funnel(
+            max_leakage=0.001, **(SETTINGS | {"epochs": 2, "beta": 20.0, "leakage_weight": 1e-3})
+        ).fit(*records(1000, 0))
+    budget = model.budget_
+    assert not budget.accepted
+    assert budget.status is BudgetStatus.NOT_MET
+    assert budget.upper > budget.target
+    least = min(budget.trace, key=lambda audit: audit.upper)
+    assert budget.leakage_weight == least.leakage_weight
+    assert np.isfinite(model.transform(records(10, 3)[0])).all()
+
+
+def test_the_same_seed_gives_the_same_search():
+    one, two = (Funnel(max_leakage=0.3, **(SETTINGS | {"epochs": 3})).fit(*records(600, 0)) for _ in range(2))
+    assert one.budget_ == two.budget_
+    for a, b in zip(one.modules_.parameters(), two.modules_.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+# The controller alone
+
+
+def test_the_controller_settles_where_the_leakage_is_the_target():
+    controller = Controller(0.05, 1.0)
+    for _ in range(40):
+        controller.update(0.2 / controller.weight)
+    assert controller.weight == pytest.approx(4.0, rel=0.05)
+
+
+def test_the_controller_does_not_run_away_when_more_weight_leaks_more():
+    controller = Controller(0.05, 1.0)
+    weights, backs = [], []
+    for _ in range(60):
+        weights.append(controller.weight)
+        # The least leakage, still above the target, is at a weight of 8.
+        backs.append(controller.update(0.06 + 0.05 * abs(np.log2(controller.weight / 8))))
+    assert max(weights) < HIGHEST_FACTOR
+    assert sum(backs) >= 2
+    best = min(weights, key=lambda weight: abs(np.log2(weight / 8)))
+    assert all(weights[i + 1] == pytest.approx(best, rel=0.5) for i in range(59) if backs[i])
+    assert not controller.reached_cap
+
+
+def test_a_weight_at_its_cap_is_a_failure():
+    controller = Controller(0.05, 1.0)
+    falling = iter(np.linspace(1, 0.5, 30))
+    backs = [controller.update(float(next(falling))) for _ in range(15)]
+    assert controller.reached_cap
+    assert any(backs)
+
+
+def test_the_cap_is_told(monkeypatch):
+    monkeypatch.setattr("privacyfunnel.learned.budget.HIGHEST_FACTOR", 1.0)
+    with pytest.warns(ConvergenceWarning, match="reached its cap"):
+        model = Funnel(
+            max_leakage=0.001, **(SETTINGS | {"epochs": 2, "beta": 20.0, "leakage_weight": 1e-3})
+        ).fit(*records(600, 0))
+    assert model.budget_.status is BudgetStatus.AT_CAP
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("settings", "private", "message"),
+    [
+        ({"max_leakage": 0.0}, None, "max_leakage must be a positive number"),
+        ({"max_leakage": float("nan")}, None, "max_leakage must be a positive number"),
+        ({"leakage_weight": 0.0}, None, "leakage_weight above 0"),
+        ({"checkpoint": "somewhere"}, None, "cannot be used together"),
+        ({}, np.linspace(0, 1.5, 600), "y is numeric"),
+        ({}, np.arange(600) // 590, "10 of the rarest class"),
+    ],
+)
+def test_bad_settings_get_one_sentence(settings, private, message, tmp_path):
+    x, y = records(600, 0)
+    if "checkpoint" in settings:
+        settings = {"checkpoint": str(tmp_path)}
+    with pytest.raises(InvalidInputError, match=message):
+        Funnel(**(SETTINGS | {"max_leakage": 0.1} | settings)).fit(x, y if private is None else private)
+
+
+def test_few_records_are_refused():
+    with pytest.raises(InvalidInputError, match="at least 400 records"):
+        Funnel(max_leakage=0.1, **SETTINGS).fit(*records(399, 0))
+
+
+def test_partial_fit_has_no_budget():
+    with pytest.raises(InvalidInputError, match="partial_fit cannot keep a budget"):
+        Funnel(max_leakage=0.1, **SETTINGS).partial_fit(*records(600, 0))
+
+
+def test_several_private_attributes_share_the_budget():
+    x, y = records(800, 0)
+    other = (x[:, 2] > 0).astype(int)
+    model = Funnel(max_leakage=3.0, **(SETTINGS | {"epochs": 2})).fit(x, private=np.column_stack([y, other]))
+    assert model.budget_.accepted
+    assert model.budget_.bound.chance < 0.35  # four classes, not two
+
+
+def test_without_a_target_there_is_no_budget():
+    model = Funnel(**(SETTINGS | {"epochs": 1})).fit(*records(100, 0))
+    assert model.budget_ is None

@@ -1,0 +1,140 @@
+"""One mini-batch: against a literal slow twin, and which parameters each step may touch."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from privacyfunnel.learned import Autoencoder, Funnel, steps
+from privacyfunnel.learned.networks import n_parameters
+from privacyfunnel.learned.objectives import MOMENT
+from privacyfunnel.learned.private import describe
+from privacyfunnel.learned.steps import GRADIENT_CLIP, Batch
+
+
+@pytest.mark.parametrize(
+    ("d", "total"), [(32, 1_084_742), (64, 1_133_190), (128, 1_230_086), (256, 1_423_878)]
+)
+def test_the_papers_table_of_parameters(d, total):
+    private = describe([("y", np.arange(10))])
+    assert n_parameters(Funnel(d, classifier="linear")._build(784, private)) == total
+
+
+def make_step(**options):
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=64)
+    private = describe([("y", y)])
+    settings = {"hidden": (16, 16), "classifier": "linear", "classifier_steps": 1} | options
+    estimator = Funnel(4, alpha=0.02, beta=0.3, **settings)
+    generator = torch.Generator().manual_seed(1)
+    step = estimator._step(estimator._build(10, private), private, generator)
+    batch = Batch(torch.from_numpy(rng.random((64, 10), dtype=np.float32)), private.encode([y]))
+    return step, batch, private
+
+
+def literal_twin(modules, batch, private, alpha, beta, noise, squared):
+    """eq:unkn_alg written out: two full forward passes, two plain Adam optimisers, nothing shared."""
+    encoder, decoder, classifier = modules["encoder"], modules["decoder"], modules["classifier"]
+    decoding = [*decoder.parameters(), *classifier.parameters()]
+    adam = {"lr": 3e-4}
+    first, second = torch.optim.Adam(decoding, **adam), torch.optim.Adam(encoder.parameters(), **adam)
+    (y,) = batch.targets
+
+    def forward():
+        loc, log_scale = encoder(batch.x)
+        z = loc + torch.exp(log_scale) * noise
+        rec = 0.5 * ((decoder(z) - batch.x) ** 2).sum(1).mean()
+        cross_entropy = -torch.log_softmax(classifier(z), 1)[torch.arange(len(y)), y].mean()
+        return loc, log_scale, z, rec, cross_entropy
+
+    _, _, _, rec, cross_entropy = forward()
+    first.zero_grad()
+    (beta * rec + cross_entropy).backward()
+    nn.utils.clip_grad_norm_(decoding, GRADIENT_CLIP)
+    first.step()
+
+    loc, log_scale, z, rec, cross_entropy = forward()
+    share = torch.bincount(y).float() / len(y)
+    entropy = -(share * share.log()).sum()
+    leakage = torch.clamp(entropy - cross_entropy, min=0)
+    earlier = torch.exp(2 * modules["prior"].log_scale)
+    variance = (1 - MOMENT) * earlier + MOMENT * (z**2).mean(0)
+    prior = 0.5 * (variance / earlier - 1 - torch.log(variance / earlier)).sum()
+    kl = (0.5 * (loc**2 + torch.exp(2 * log_scale) - 1) - log_scale).sum(1).mean()
+    residual = leakage + prior + beta * rec
+    loss = (0.5 * residual**2 if squared else residual) + alpha * kl
+    second.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(encoder.parameters(), GRADIENT_CLIP)
+    second.step()
+    modules["prior"].log_scale.data = 0.5 * torch.log(variance.detach())
+    return float(loss.detach()), float(residual.detach())
+
+
+@pytest.mark.parametrize("objective", ["dca", "lagrangian"])
+def test_a_step_is_the_papers_alternating_update(objective):
+    step, batch, private = make_step(objective=objective)
+    twin = copy.deepcopy(step.modules)
+    noise = torch.randn((64, 4), generator=torch.Generator().set_state(step.generator.get_state()))
+    terms = step(batch, lambda: batch)
+    loss, residual = literal_twin(twin, batch, private, 0.02, 0.3, noise, objective == "dca")
+    assert float(terms["encoder_loss"]) == pytest.approx(loss, rel=1e-5)
+    assert float(terms["residual"]) == pytest.approx(residual, rel=1e-5)
+    for (name, ours), (_, theirs) in zip(
+        step.modules.named_parameters(), twin.named_parameters(), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-6, msg=name)
+
+
+def test_each_step_moves_only_its_own_parameters(monkeypatch):
+    step, batch, _ = make_step(classifier="mlp", classifier_steps=3)
+    moved = []
+
+    def watch(optimiser, loss, original=steps.update):
+        before = {name: p.detach().clone() for name, p in step.modules.named_parameters()}
+        original(optimiser, loss)
+        changed = {
+            name.split(".")[0]
+            for name, p in step.modules.named_parameters()
+            if not torch.equal(p, before[name])
+        }
+        kind = next(name for name, one in step.optimisers.items() if one is optimiser)
+        moved.append((kind, changed))
+
+    monkeypatch.setattr("privacyfunnel.learned.steps.update", watch)
+    step(batch, lambda: batch)
+    assert [kind for kind, _ in moved] == ["classifier", "classifier", "decoder", "encoder"]
+    assert [changed for _, changed in moved] == [
+        {"classifier"},
+        {"classifier"},
+        {"decoder", "classifier"},
+        {"encoder"},
+    ]
+    held = {id(p) for p in step.optimisers["encoder"].param_groups[0]["params"]}
+    assert held.isdisjoint(id(p) for p in step.optimisers["decoder"].param_groups[0]["params"])
+
+
+def test_the_prior_is_a_real_earlier_copy():
+    step, batch, _ = make_step()
+    before = step.modules["prior"].log_scale.clone()
+    terms = step(batch, lambda: batch)
+    assert float(terms["prior_divergence"]) > 0
+    assert not torch.equal(step.modules["prior"].log_scale, before)
+    assert torch.equal(step.modules["prior"].loc, torch.zeros(4))
+
+
+def test_a_classifier_worse_than_guessing_counts_as_no_leakage():
+    step, batch, _ = make_step()
+    with torch.no_grad():
+        step.modules["classifier"].weight.mul_(100)
+    terms = step(batch, lambda: batch)
+    assert float(terms["cross_entropy"]) > np.log(3)
+    assert float(terms["leakage"]) == 0
+
+
+def test_an_autoencoder_has_no_classifier():
+    modules = Autoencoder(4, hidden=(8, 8))._build(10, None)
+    assert set(modules) == {"encoder", "decoder", "prior"}
