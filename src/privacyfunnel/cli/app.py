@@ -8,7 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from .decode import decode
 from .demo import demo
+from .encode import encode
+from .fit import fit
 from .frontier import frontier
 from .release import release
 from .solve import solve
@@ -32,6 +35,9 @@ for function, summary in (
     (solve, "Find the best release for one target."),
     (frontier, "Trace the whole trade-off."),
     (release, "Apply a mechanism to a table."),
+    (fit, "Learn a release from samples."),
+    (encode, "Release codes with a learned model."),
+    (decode, "Reconstruct records from codes."),
 ):
     app.command(help=_paragraphs(function.__doc__), short_help=summary)(function)
 

@@ -17,6 +17,7 @@ from ..tabulate import MAX_LETTERS
 
 if TYPE_CHECKING:
     from ..joint import Joint
+    from ..learned.base import LearnedFunnel
     from ..solution import Status
 
 
@@ -171,6 +172,26 @@ Seed = Annotated[
         help="Makes the random starts, and so the result, repeatable.",
     ),
 ]
+Samples = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="The records: .npz (arrays x and y), .csv, .tsv (both also .gz) or .parquet with columns of "
+        "numbers, or IDX images (a file, or a folder with train-images-idx3-ubyte), also .gz.",
+    ),
+]
+Model = Annotated[
+    str, typer.Option("--model", "-m", metavar="FOLDER", help="What 'pfunnel fit --output' wrote.")
+]
+CodesOutput = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where the codes go: .npz (array z), .csv, .tsv (both also .gz) or .parquet.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
 LETTERS = MAX_LETTERS
@@ -195,6 +216,30 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
             raise DataFileError(
                 f"{name}: the folder may not be written; choose another one or change its permissions."
             )
+
+
+def check_folder(output: str, inputs: Sequence[str]) -> None:
+    """Refuse, before any work, a folder that cannot be written."""
+    real = os.path.realpath(output)
+    if real in map(os.path.realpath, inputs):
+        raise InvalidInputError(f"{output}: this is what the command reads; give the output another name.")
+    if os.path.exists(real) and not os.path.isdir(real):
+        raise DataFileError(f"{output}: this is a file; name a folder for the model.")
+    while not os.path.exists(real):
+        real = os.path.dirname(real)
+    if not os.path.isdir(real) or not os.access(real, os.W_OK):
+        raise DataFileError(
+            f"{output}: the folder may not be written; choose another one or change its permissions."
+        )
+
+
+def load_estimator(path: str) -> LearnedFunnel:
+    """The fitted model in a folder."""
+    if not os.path.isdir(path):
+        raise DataFileError(f"{path}: there is no such folder; name what 'pfunnel fit --output' wrote.")
+    from ..learned.persistence import load_model
+
+    return load_model(path)
 
 
 def check_figure(path: str) -> None:

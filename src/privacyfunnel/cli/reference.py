@@ -23,6 +23,10 @@ pfunnel demo                                                        # the paper'
 pfunnel frontier people.csv --public job --private sex --plot f.png  # what is possible
 pfunnel solve people.csv --public job --private sex --min-utility 2 --output m.json
 pfunnel release people.csv --mechanism m.json --output released.csv
+
+pfunnel fit faces.npz --private y --components 16 --output model/   # learned, for images and wide tables
+pfunnel encode new.npz --model model/ --output z.npz
+pfunnel decode z.npz --model model/ --output faces-again.npz
 ```
 
 ## Files
@@ -36,6 +40,11 @@ written in batches and may be larger than memory.
 - In Parquet every column keeps its type. Metadata of the file are not copied to the output.
 - An output appears whole or not at all: after an error, Ctrl-C or a full disk nothing is left of it. A file
   of the same name is replaced; a file that is read cannot be the output.
+- `fit`, `encode` and `decode` also read `.npz` (arrays `x`, `y`; codes are `z`), the first two IDX images
+  too, whose bytes become numbers in [0, 1]. Table columns must hold numbers, but for the private ones.
+  `fit` and `.npz` need memory for all records.
+- A model is a folder with `manifest.json` and its weights. Loading it executes nothing and checks everything;
+  saving into a folder that holds a model replaces that one, whole or not at all.
 - Records in messages are counted from 1, without the header; lines are lines of the file.
 
 ## What the numbers are

@@ -1,0 +1,126 @@
+"""pfunnel decode: reconstruct records from released codes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InvalidInputError
+from . import options
+
+if TYPE_CHECKING:
+    from ..learned.base import LearnedFunnel
+
+
+def decode(
+    codes: Annotated[
+        str,
+        typer.Argument(metavar="CODES", help="What 'pfunnel encode' wrote: .npz, CSV or Parquet."),
+    ],
+    model: options.Model,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where the records go: .npz (array x), .csv, .tsv (both also .gz) or .parquet.",
+        ),
+    ],
+    delimiter: options.Delimiter = None,
+    as_json: options.Json = False,
+) -> None:
+    """Reconstruct the expected record of each code in CODES.
+
+    A model of --method conditional decodes with the private attributes: CODES must hold them too, as columns
+    or arrays of the names that the model was fitted with.
+    """
+    from .output import plural, print_facts, print_json
+    from .records import check_kind, write_records
+
+    begun = time.perf_counter()
+    options.check_outputs([output], [codes])
+    check_kind(output)
+    funnel = options.load_estimator(model)
+    known = getattr(funnel, "feature_names_in_", None)
+    n_features = int(funnel.n_features_in_)
+    names = [f"x{j}" for j in range(n_features)] if known is None else [str(name) for name in known]
+    n_records = write_records(output, "x", names, _reconstructed(funnel, codes, delimiter))
+    values: dict[str, Any] = {
+        "command": "decode",
+        "codes": codes,
+        "model": model,
+        "output": output,
+        "n_records": n_records,
+        "n_features": n_features,
+        "seconds": time.perf_counter() - begun,
+    }
+    if as_json:
+        print_json(values)
+        return
+    facts = [("Saved", output, f"{plural(n_records, 'record')} in {values['seconds']:.1f} s")]
+    print_facts(f"{codes}: {plural(n_records, 'record')} reconstructed.", facts)
+
+
+def _reconstructed(model: LearnedFunnel, path: str, delimiter: str | None) -> Iterator[Any]:
+    """The records in parts, as the file is read."""
+    import numpy as np
+
+    from .records import is_npz, read_npz, table_records
+
+    columns = model.private_.columns if model.decoder_needs_private and model.private_ is not None else ()
+    private = [column.name for column in columns]
+    names = [str(name) for name in model.get_feature_names_out()]
+    if is_npz(path):
+        data = read_npz(path, "z", private)
+        if missing := [name for name in private if name not in data.private]:
+            raise _needs_private(path, missing[0])
+        if data.x.ndim != 2 or data.x.shape[1] != len(names):
+            raise InvalidInputError(
+                f"{path}: the codes have shape {data.x.shape} and the model's have {len(names)} components; "
+                "use codes of this model."
+            )
+        yield _decode(model, data.x, data.private, path)
+        return
+    from ..files import open_table
+
+    table = open_table(path, delimiter=delimiter)
+    table.require(names)
+    if missing := [name for name in private if name not in table.columns]:
+        raise _needs_private(path, missing[0])
+    for part in table_records(table, names, private):
+        z = np.column_stack([column.to_numpy() for column in part.x.columns])
+        yield _decode(model, z, part.private, path)
+
+
+def _needs_private(path: str, name: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{path}: this model decodes with the private attribute, and there is no {name!r} in the file; add "
+        "it, or fit with --method funnel, which decodes from the code alone."
+    )
+
+
+def _decode(model: LearnedFunnel, z: Any, private: dict[str, Any], path: str) -> Any:
+    if not model.decoder_needs_private:
+        return model.inverse_transform(z)
+    from ..frames import make_frame
+
+    decoder: Any = model
+    try:
+        columns = {c.name: _typed(private[c.name], c.classes) for c in decoder.private_.columns}
+        return decoder.inverse_transform(z, private=make_frame(columns))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+
+
+def _typed(values: Any, classes: Any) -> Any:
+    """Values of a CSV file, which are text, as the model's classes are; others as they are."""
+    if values.dtype.kind != "O":
+        return values
+    try:
+        return values.astype("f8" if classes is None else classes.dtype.kind)
+    except (TypeError, ValueError):
+        return values  # the model says which of them it does not know

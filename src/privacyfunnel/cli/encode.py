@@ -1,0 +1,115 @@
+"""pfunnel encode: release codes of records with a fitted model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InvalidInputError
+from . import options
+from .running import warn
+
+if TYPE_CHECKING:
+    from ..learned.base import LearnedFunnel
+
+
+def encode(
+    data: options.Samples,
+    model: options.Model,
+    output: options.CodesOutput,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            show_default="the operating system's entropy",
+            help="Draw repeatably, for tests only.",
+        ),
+    ] = None,
+    delimiter: options.Delimiter = None,
+    as_json: options.Json = False,
+) -> None:
+    """Release a code for each record of DATA: a draw from what the model has learned.
+
+    The private column is not needed, and nothing but the codes is written, in the order of the records.
+    Columns that the model does not know are ignored.
+
+    Release once and hand out the result: a second release of the same records tells more.
+    """
+    from .output import plural, print_facts, print_json
+    from .records import check_kind, write_records
+
+    begun = time.perf_counter()
+    options.check_outputs([output], [data])
+    check_kind(output)
+    funnel = options.load_estimator(model)
+    if seed is not None:
+        import numpy as np
+
+        warn("--seed: whoever knows or guesses the seed can undo the noise; use it for tests only.")
+        funnel.set_params(release_state=np.random.default_rng(seed))
+    names = [str(name) for name in funnel.get_feature_names_out()]
+    n_records = write_records(output, "z", names, _codes(funnel, data, delimiter))
+    values: dict[str, Any] = {
+        "command": "encode",
+        "data": data,
+        "model": model,
+        "output": output,
+        "n_records": n_records,
+        "n_components": len(names),
+        "seeded": seed is not None,
+        "seconds": time.perf_counter() - begun,
+    }
+    if as_json:
+        print_json(values)
+        return
+    facts = [
+        ("Code", plural(len(names), "component"), type(funnel).__name__),
+        ("Saved", output, f"{plural(n_records, 'record')} in {values['seconds']:.1f} s"),
+    ]
+    print_facts(f"{data}: {plural(n_records, 'record')} released.", facts)
+
+
+def _codes(model: LearnedFunnel, data: str, delimiter: str | None) -> Iterator[Any]:
+    """The codes in parts, as the file is read."""
+    from .records import is_idx, is_npz, read_images, read_npz, table_records
+
+    if is_npz(data) or is_idx(data):
+        x = read_npz(data, "x").x if is_npz(data) else read_images(data)
+        width = x[0].size
+        if width != model.n_features_in_:
+            raise InvalidInputError(
+                f"{data}: a record has {width} values and the model is for {model.n_features_in_}; use data "
+                "of the kind that it was fitted on."
+            )
+        yield _transform(model, x.reshape(len(x), -1))
+        return
+    from ..files import open_table
+
+    table = open_table(data, delimiter=delimiter)
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        if len(table.columns) != model.n_features_in_:
+            raise InvalidInputError(
+                f"{data}: the file has {len(table.columns)} columns and the model, which knows no names, is "
+                f"for {model.n_features_in_}; leave out the others."
+            )
+        names = table.columns
+    table.require([str(name) for name in names])
+    for part in table_records(table, [str(name) for name in names]):
+        yield _transform(model, part.x)
+
+
+def _transform(model: LearnedFunnel, x: Any) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    names = getattr(model, "feature_names_in_", None)
+    if names is None and isinstance(x, pa.Table):
+        x = np.column_stack([column.to_numpy() for column in x.columns])
+    elif names is not None and not isinstance(x, pa.Table):
+        x = pa.table({str(name): x[:, j] for j, name in enumerate(names)})
+    return model.set_output(transform="default").transform(x)
