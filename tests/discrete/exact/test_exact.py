@@ -68,6 +68,21 @@ def test_optimal_and_proved_on_random_joints(joint, beta, seed):
         assert solution.objective <= objective_bits(joint, p, beta) + 1e-6
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_certificates_hold_where_conditionals_are_tiny(seed):
+    """P(y|x) down to 1e-25: roots and complements that cancel would void the bound without a sign."""
+    rng = np.random.default_rng(seed)
+    n_x, n_y = int(rng.integers(2, 6)), int(rng.choice([2, 2, 3]))
+    channel = rng.dirichlet(np.ones(n_y), size=n_x)
+    channel *= 10.0 ** -(rng.uniform(0, 25, size=channel.shape) * (rng.random(channel.shape) < 0.5))
+    joint = pf.Joint.from_channel(channel / channel.sum(axis=1, keepdims=True), rng.dirichlet(np.ones(n_x)))
+    for beta in (float(rng.random()), 1 - 10.0 ** -rng.uniform(1, 6)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solution = exact(joint, beta=beta, time_limit=5)
+        assert_certificate(solution, beta, feasible_channels(joint, beta, rng))
+
+
 def test_a_broken_pricing_is_caught(monkeypatch):
     """Without the faces the bound is no bound, and the check above must say so."""
     joint = random_joint(np.random.default_rng(1), 6, 3)

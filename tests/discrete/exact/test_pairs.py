@@ -26,7 +26,7 @@ def price(t, prices, beta, strips=1):
     n = t.size
     best, partner, share = np.full(n, -np.inf), np.zeros(n, dtype=np.intp), np.zeros(n)
     bounds = [
-        price_pairs(first, n, strips, t, prices, beta, -np.inf, best, partner, share)
+        price_pairs(first, n, strips, t, 1 - t, prices, beta, -np.inf, best, partner, share)
         for first in range(strips)
     ]
     return max(bounds), best, partner, share

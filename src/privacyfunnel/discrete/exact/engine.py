@@ -121,7 +121,8 @@ class _Run:
                 if not priced.columns:
                     if objective - self.bound <= tol:
                         return Status.OPTIMAL
-                    self.nodes_per_face *= 8  # some face ran into its limit: once more, with patience
+                    # Some face ran into its limit: once more, with patience.
+                    self.nodes_per_face = min(8 * self.nodes_per_face, 2**50)
                     continue
                 center, hoped = None, -np.inf
             else:

@@ -21,6 +21,11 @@ from ..problem import FloatArray
 
 TIGHT = 1e-13  # nats between the value found and its bound
 
+# Shares this close to 0 or 1 are not searched. There the posterior is a letter but for SLIVER, and G exceeds
+# the letter's by at most h(SLIVER) < 4e-13 nats (`ENDS`), which the caller adds to the letters' own values.
+SLIVER = 1e-14
+ENDS = 4e-13
+
 
 @njit(nogil=True, cache=True, inline="always")
 def _entropy(a: float, b: float) -> float:
@@ -32,18 +37,13 @@ def _entropy(a: float, b: float) -> float:
     return value
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _logit(a: float) -> float:
-    """h'(a) = log((1−a)/a)"""
-    return float(np.log((1.0 - a) / a))
-
-
 @njit(nogil=True, cache=True)
 def price_pairs(
     first: int,
     last: int,
     stride: int,
     t: FloatArray,
+    rest: FloatArray,
     prices: FloatArray,
     beta: float,
     cutoff: float,
@@ -53,69 +53,51 @@ def price_pairs(
 ) -> float:
     """Price the pairs (i, j > i) for i in range(first, last, stride); an upper bound on G over them.
 
-    `t` is sorted and strictly rising. Pairs whose bound is at most `cutoff` are not searched. For each
-    letter, `best` receives the largest G of a pair it is in, with `partner` and the partner's `share`.
+    `t` is sorted; `rest` is 1 − t, given apart because neither can be had from the other near its end. Pairs
+    whose bound is at most `cutoff` are not searched. For each letter, `best` receives the largest G of a pair
+    it is in, with `partner` and the partner's `share`.
     """
     n = t.size
     bound = -np.inf
     for i in range(first, last, stride):
-        start = t[i] + beta * (1.0 - 2.0 * t[i]) + 2.0 * np.sqrt(beta * (1.0 - beta) * t[i] * (1.0 - t[i]))
+        start = t[i] + beta * (rest[i] - t[i]) + 2.0 * np.sqrt(beta * (1.0 - beta) * t[i] * rest[i])
         # A hair early: a pair at the border has no room for a maximum anyway.
         partners = np.searchsorted(t, start * (1.0 - 1e-12))
         for j in range(max(partners, i + 1), n):
-            delta = t[j] - t[i]
-            half = 0.5 * (delta - beta * (1.0 - 2.0 * t[i])) / (delta * (1.0 - beta))
-            square = half * half - beta * t[i] * (1.0 - t[i]) / (delta * delta * (1.0 - beta))
-            root = np.sqrt(max(square, 0.0))
-            low, high = max(half - root, 0.0), min(half + root, 1.0)
+            delta = t[j] - t[i] if t[i] < 0.5 else rest[i] - rest[j]
+            if delta <= 0.0:
+                continue
+            # The roots without cancellation: the lower one from s, the upper one from 1 − s.
+            factor = beta / (delta * delta * (1.0 - beta))
+            half = 0.5 * (delta - beta * (rest[i] - t[i])) / (delta * (1.0 - beta))
+            other = 0.5 * (delta - beta * (t[j] - rest[j])) / (delta * (1.0 - beta))
+            root = np.sqrt(max(half * half - factor * t[i] * rest[i], 0.0))
+            if half + root <= 0.0 or other + root <= 0.0:
+                continue
+            low = max(factor * t[i] * rest[i] / (half + root), SLIVER)
+            above_high = max(factor * t[j] * rest[j] / (other + root), SLIVER)
+            high = 1.0 - above_high
             if low >= high:
                 continue
             slope = prices[i] - prices[j]
-            # At t = 0 or 1 an end of the concave part is an end of the pair, where G' → ±∞.
-            at, g_low, v_low = low, np.inf, 0.0
-            if low > 0.0:
-                at = t[i] + low * delta
-                g_low = delta * _logit(at) - beta * _logit(low) + slope
-                v_low = _entropy(at, 1.0 - at) - beta * _entropy(low, 1.0 - low) - prices[i] + low * slope
-            else:
-                low = 1e-300
-                at = t[i] + low * delta
-                v_low = _entropy(at, 1.0 - at) - prices[i]
-                g_low = delta * _logit(at) - beta * _logit(low) + slope if at > 0.0 else np.inf
-            g_high, v_high = -np.inf, 0.0
-            if high < 1.0:
-                at = t[i] + high * delta
-                g_high = delta * _logit(at) - beta * _logit(high) + slope if at < 1.0 else -np.inf
-                v_high = _entropy(at, 1.0 - at) - beta * _entropy(high, 1.0 - high) - prices[i] + high * slope
-            else:
-                v_high = _entropy(t[j], 1.0 - t[j]) - prices[j]
+            v_low, g_low = _value_and_slope(low, 1.0 - low, i, j, t, rest, prices, beta, delta, slope)
+            v_high, g_high = _value_and_slope(high, above_high, i, j, t, rest, prices, beta, delta, slope)
             if g_low <= 0.0 or g_high >= 0.0:
                 continue
             best_here, s = max(v_low, v_high), low if v_low > v_high else high
             above = np.inf
             for _ in range(100):
-                # Below the tangents at both ends. Where t = 0 or 1 one of them can be vertical: bisect.
-                middle = 0.5 * (low + high)
-                if g_low < np.inf and g_high > -np.inf:
-                    meet = (v_high - v_low + g_low * low - g_high * high) / (g_low - g_high)
-                    above = v_low + g_low * (min(max(meet, low), high) - low)
-                    # The zero of G' by the secant of its end values is inside by construction.
-                    middle = low + (high - low) * g_low / (g_low - g_high)
-                    middle = min(max(middle, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-                elif g_low < np.inf:
-                    above = v_low + g_low * (high - low)
-                elif g_high > -np.inf:
-                    above = v_high - g_high * (high - low)
+                # Below the tangents at both ends: where they meet.
+                meet = (v_high - v_low + g_low * low - g_high * high) / (g_low - g_high)
+                above = v_low + g_low * (min(max(meet, low), high) - low)
                 if above <= cutoff or above - best_here <= TIGHT:
                     break
-                at = t[i] + middle * delta
-                value = (
-                    _entropy(at, 1.0 - at)
-                    - beta * _entropy(middle, 1.0 - middle)
-                    - prices[i]
-                    + middle * slope
+                # The zero of G' by the secant of its end values is inside by construction.
+                middle = low + (high - low) * g_low / (g_low - g_high)
+                middle = min(max(middle, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+                value, gradient = _value_and_slope(
+                    middle, 1.0 - middle, i, j, t, rest, prices, beta, delta, slope
                 )
-                gradient = delta * _logit(at) - beta * _logit(middle) + slope
                 if value > best_here:
                     best_here, s = value, middle
                 if gradient > 0.0:
@@ -128,3 +110,22 @@ def price_pairs(
             if best_here > best[j]:
                 best[j], partner[j], share[j] = best_here, i, 1.0 - s
     return bound
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _value_and_slope(
+    s: float,
+    r: float,
+    i: int,
+    j: int,
+    t: FloatArray,
+    rest: FloatArray,
+    prices: FloatArray,
+    beta: float,
+    delta: float,
+    slope: float,
+) -> tuple[float, float]:
+    """G and G' at the share s of j, r = 1 − s of i."""
+    at, other = r * t[i] + s * t[j], r * rest[i] + s * rest[j]
+    value = _entropy(at, other) - beta * _entropy(s, r) - r * prices[i] - s * prices[j]
+    return value, delta * np.log(other / at) - beta * np.log(r / s) + slope

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..problem import FloatArray
 from .faces import climb, compatible_pairs, next_faces, sample_faces, search_faces
 from .master import Duals
-from .pairs import price_pairs
+from .pairs import ENDS, price_pairs
 from .reduction import Posterior, Reduction, entropy_nats
 
 POINTS = 6  # at which `look` samples each face
@@ -119,16 +119,17 @@ class Pricing:
         return _best([(value, letter_posterior(x)) for x, value in enumerate(values)])
 
     def _pairs(self, duals: Duals, values: FloatArray) -> Priced:
-        n, t = self.reduction.n, np.ascontiguousarray(self.reduction.channel[:, 1])
+        n = self.reduction.n
+        rest, t = (np.ascontiguousarray(column) for column in self.reduction.channel.T)
 
         def price(first: int) -> Any:
             best, partner, share = np.full(n, -np.inf), np.zeros(n, dtype=np.intp), np.zeros(n)
             bound = price_pairs(
-                first, n, STRIPS, t, duals.prices, duals.beta, WORTHWHILE, best, partner, share
+                first, n, STRIPS, t, rest, duals.prices, duals.beta, WORTHWHILE, best, partner, share
             )
             return bound, best, partner, share
 
-        bound = float(values.max())
+        bound = float(values.max()) + ENDS
         candidates = [(value, letter_posterior(x)) for x, value in enumerate(values)]
         for above, best, partner, share in self.pool.map(price, range(STRIPS)):
             bound = max(bound, above)
