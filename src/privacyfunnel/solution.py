@@ -33,8 +33,8 @@ class Status(Enum):
         "Raise max_steps or tol."
     )
     TIME_LIMIT = (
-        "The time or node limit was reached before the optimum was proved; the bound holds for what was "
-        "proved so far. Raise time_limit or tol."
+        "The time, node or round limit was reached before the optimum was proved; the bound holds for what "
+        "was proved so far. Raise time_limit or tol."
     )
     NOT_FINITE = (
         "A step produced numbers that are not finite; the best iterate before it is returned. "

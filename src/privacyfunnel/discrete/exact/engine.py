@@ -21,7 +21,7 @@ from .pricing import Priced, Pricing, letter_posterior
 from .reduction import Posterior, reduce
 
 SMOOTHING = 0.5
-MAX_ROUNDS = 5_000
+MAX_ROUNDS = 2_000
 # Of the tolerance: where the heuristic stage ends, and what the proof may use up.
 HEURISTIC_SHARE, PROOF_SHARE = 0.4, 0.95
 NODES_PER_FACE = 1_000_000  # at first
@@ -138,8 +138,9 @@ class _Run:
                 if not priced.columns and objective - hoped > HEURISTIC_SHARE * tol:
                     hoped = objective  # the heuristic is at its end; only a proof can go on
             self.master.add(priced.columns)
+        # Rounding keeps the last digits apart: what was asked for is finer than what can be proved here.
         self.settle(center or duals)
-        return Status.STEP_LIMIT
+        return Status.TIME_LIMIT
 
     def prove(self, duals: Duals, objective: float) -> Priced:
         """Try to close the gap at these prices; keeps the line if nothing larger was found."""
