@@ -182,7 +182,7 @@ class _Run:
         r = self.reduction
         noise = spread = 0.0
         for j in np.flatnonzero(self.weights):
-            one = r.entropies(self.master.columns[j])
+            one = self.master.measures[j]
             noise += self.weights[j] * one[0]
             spread += self.weights[j] * one[1]
         return self.target.objective(r.entropy_x - spread, r.entropy_y - noise)

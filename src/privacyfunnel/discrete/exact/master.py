@@ -85,6 +85,7 @@ class Master:
         self.reduction = reduction
         self.target = target
         self.columns: list[Posterior] = []
+        self.measures: list[tuple[float, float]] = []  # H(Tq) and H(q) of each
         self.solver = highspy.Highs()
         for name, value in (
             ("output_flag", False),
@@ -113,6 +114,7 @@ class Master:
         values: list[float] = []
         for column in columns:
             noise, spread = self.reduction.entropies(column)
+            self.measures.append((noise, spread))
             starts.append(len(indices))
             indices += column.letters.tolist()
             values += column.shares.tolist()
