@@ -33,8 +33,12 @@ class Status(Enum):
         "Raise max_steps or tol."
     )
     TIME_LIMIT = (
-        "The time, node or round limit was reached before the optimum was proved; the bound holds for what "
+        "The limit on time or nodes was reached before the optimum was proved; the bound holds for what "
         "was proved so far. Raise time_limit or tol."
+    )
+    NUMERICAL_LIMIT = (
+        "The optimum could not be proved to this tolerance: rounding, or more sets of letters than can be "
+        "listed, are in the way; the bound holds for what was proved. Raise tol, or merge rare letters."
     )
     NOT_FINITE = (
         "A step produced numbers that are not finite; the best iterate before it is returned. "

@@ -1,6 +1,5 @@
 """method="exact": the optimum, its certificate, and what happens beyond the provable range."""
 
-import time
 import warnings
 
 import numpy as np
@@ -88,7 +87,7 @@ def test_a_broken_pricing_is_caught(monkeypatch):
     joint = random_joint(np.random.default_rng(1), 6, 3)
     channels = list(feasible_channels(joint, 0.1, np.random.default_rng(0)))
     assert_certificate(exact(joint, beta=0.1), 0.1, channels)
-    monkeypatch.setattr(Pricing, "faces", lambda self, beta: [])
+    monkeypatch.setattr(Pricing, "faces", lambda self, beta: ([], True))
     monkeypatch.setattr(engine_module.Engine, "add", lambda self, p: None)
     broken = exact(joint, beta=0.1)
     with pytest.raises(AssertionError):
@@ -238,10 +237,8 @@ def test_a_frontier_at_given_betas():
 
 def test_out_of_time_the_bound_still_holds():
     joint = random_joint(np.random.default_rng(0), 14, 6)
-    begun = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         solution = exact(joint, beta=0.03, time_limit=1e-3)
-    assert time.perf_counter() - begun < 60
     assert solution.status is pf.Status.TIME_LIMIT
     assert solution.gap > 1e-6
     assert_certificate(solution, 0.03, feasible_channels(joint, 0.03, np.random.default_rng(0)))
@@ -261,11 +258,11 @@ def test_an_interrupt_returns_the_best_so_far(monkeypatch):
     joint = random_joint(np.random.default_rng(3), 8, 3)
     calls = []
 
-    def interrupted(self, duals, original=Pricing.look):
-        calls.append(duals)
+    def interrupted(self, *arguments, original=Pricing.look):
+        calls.append(arguments)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return original(self, duals)
+        return original(self, *arguments)
 
     monkeypatch.setattr(Pricing, "look", interrupted)
     with pytest.warns(ConvergenceWarning, match="Interrupted"):

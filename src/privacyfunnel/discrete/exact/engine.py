@@ -17,11 +17,14 @@ import numpy as np
 from ...solution import Status
 from ..problem import NATS_PER_BIT, FloatArray, Problem
 from .master import ROUNDING, Duals, Line, Master, Target
-from .pricing import Priced, Pricing, letter_posterior
-from .reduction import Posterior, reduce
+from .pricing import WORTHWHILE, Priced, Pricing, letter_posterior
+from .reduction import Posterior, Reduction, reduce
+from .release import kept_to
 
 SMOOTHING = 0.5
 MAX_ROUNDS = 2_000
+# Rounds without any change before smoothing ends, and before the loop does.
+PATIENCE, STALLED = 4, 30
 # Of the tolerance: where the heuristic stage ends, and what the proof may use up.
 HEURISTIC_SHARE, PROOF_SHARE = 0.4, 0.95
 NODES_PER_FACE = 1_000_000  # at first
@@ -42,7 +45,7 @@ class Limits:
 class Outcome:
     """The best release found and the best line proved below all of them (nats)."""
 
-    p: FloatArray  # (n_x, n_z) on the problem's letters
+    p: FloatArray  # (n_x, n_z) on the problem's letters; constraints hold but for rounding
     line: Line
     status: Status
     history: FloatArray  # objective by round
@@ -79,6 +82,22 @@ class Engine:
         return run.outcome(status)
 
 
+def line_without_search(reduction: Reduction, target: Target) -> Line:
+    """The best line that needs no search: leakage ≥ 0, leakage ≥ utility − H(X|Y), and what lies between.
+
+    The second one because what Z leaves open of Y cannot be more than what it leaves open of X.
+    """
+    joint = reduction.problem.joint
+    spare = ROUNDING * (1.0 + joint.entropy_x) + reduction.slack
+    entropy = joint.entropy_x * NATS_PER_BIT + spare
+    rest = (joint.entropy_x - joint.mutual_information) * NATS_PER_BIT + 2.0 * spare
+    if target.kind == "beta":
+        # For β > 1 the utility that the second line counts too little is at most H(X).
+        beta = target.value
+        return Line(beta, -min(beta, 1.0) * rest - max(beta - 1.0, 0.0) * entropy)
+    return max(Line(0.0, 0.0), Line(1.0, -rest), key=target.bound)
+
+
 class _Run:
     """One target's column generation."""
 
@@ -88,31 +107,37 @@ class _Run:
         self.end = time.perf_counter() + limits.seconds
         # What is left after that goes into the best bound that can still be proved.
         self.deadline = self.end - SETTLING_SHARE * limits.seconds
-        self.master = Master(self.reduction, target)
+        self.master = Master(self.reduction, target, limits.tol)
         self.master.add(engine.pool)
         self.weights = np.empty(0)
         self.history: list[float] = []
         self.nodes = 0
         self.nodes_per_face = NODES_PER_FACE
-        # Leakage and mutual information are not negative: the line that needs no proof.
-        self.line = Line(target.value if target.kind == "beta" else 0.0, 0.0)
-        if target.kind == "beta":
-            entropy = engine.problem.joint.entropy_x * NATS_PER_BIT
-            self.line = Line(target.value, -target.value * entropy * (1.0 + ROUNDING))
+        self.line = line_without_search(self.reduction, target)
         self.bound = target.bound(self.line)
+        # A utility counts 1/β of the reduced values: what is not worth a column depends on it.
+        self.share_of_tol = 0.05 * limits.tol
 
     def loop(self) -> Status:
         center: Duals | None = None  # the prices with the best bound that pricing suggests, proved or not
         hoped = -np.inf  # that bound
         tol = 0.97 * self.limits.tol  # the rest is for the round-off of the programme
+        known, since = (np.inf, -np.inf, -np.inf), 0
         for _ in range(MAX_ROUNDS):
-            duals, self.weights = self.master.solve()
+            solved = self.master.solve()
+            if solved is None:
+                break
+            duals, self.weights = solved
             objective = self.mixture_objective()
             self.history.append(objective)
             if self.watch is not None:
                 self.watch(objective, self.bound, len(self.master.columns))
             if objective - self.bound <= tol:
                 return Status.OPTIMAL
+            since = since + 1 if (objective, hoped, self.bound) == known else 0
+            known = (objective, hoped, self.bound)
+            if since > STALLED:
+                break
             if self.out_of_limits():
                 self.settle(center or duals)
                 return Status.OPTIMAL if objective - self.bound <= tol else Status.TIME_LIMIT
@@ -121,15 +146,22 @@ class _Run:
                 if not priced.columns:
                     if objective - self.bound <= tol:
                         return Status.OPTIMAL
+                    if not priced.limited or not self.pricing.faces(duals.beta)[1]:
+                        break
                     # Some face ran into its limit: once more, with patience.
                     self.nodes_per_face = min(8 * self.nodes_per_face, 2**50)
                     continue
                 center, hoped = None, -np.inf
             else:
-                at = duals if center is None else duals.mixed(center, SMOOTHING)
-                priced = self.pricing.look(at)
+                # While nothing changes, closer and closer to the master's own prices: only what is positive
+                # there changes it.
+                at = duals
+                if center is not None and since <= PATIENCE:
+                    at = duals.mixed(center, SMOOTHING / 2**since)
+                priced = self.pricing.look(at, min(WORTHWHILE, self.share_of_tol * self.unit(at)))
                 suggested = self.target.bound(at.line(self.reduction, max(priced.largest, 0.0)))
-                if suggested > hoped:
+                better = suggested > hoped
+                if better:
                     center, hoped = at, suggested
                 if priced.bound < np.inf:
                     self.keep(at.line(self.reduction, priced.bound))
@@ -139,15 +171,17 @@ class _Run:
                     hoped = objective  # the heuristic is at its end; only a proof can go on
             self.master.add(priced.columns)
         # Rounding keeps the last digits apart: what was asked for is finer than what can be proved here.
-        self.settle(center or duals)
-        return Status.TIME_LIMIT
+        if center is not None or solved is not None:
+            self.settle(center or duals)
+        return Status.NUMERICAL_LIMIT
 
     def prove(self, duals: Duals, objective: float) -> Priced:
         """Try to close the gap at these prices; keeps the line if nothing larger was found."""
         room = objective - self.target.bound(duals.line(self.reduction, 0.0))
-        scale = max(duals.beta, 1e-300) if self.target.kind == "max_leakage" else 1.0
-        threshold = max(PROOF_SHARE * self.limits.tol - room, 0.3 * self.limits.tol) * scale
-        priced = self.pricing.prove(duals, threshold, self.deadline, self.nodes_left(self.nodes_per_face))
+        threshold = max(PROOF_SHARE * self.limits.tol - room, 0.3 * self.limits.tol) * self.unit(duals)
+        priced = self.pricing.prove(
+            duals, threshold, self.deadline, self.nodes_per_face, self.limits.nodes - self.nodes
+        )
         self.nodes += priced.nodes
         if not priced.columns:
             self.keep(duals.line(self.reduction, priced.bound))
@@ -155,10 +189,11 @@ class _Run:
 
     def settle(self, duals: Duals) -> None:
         """Prove what can be proved at these prices: thresholds fall by LADDER until one cannot be reached."""
-        end = max(self.end, time.perf_counter() + 0.5)
+        end = max(self.end, time.perf_counter() + 0.2)
         threshold = 4.0 * max(1.0, float(np.abs(duals.prices).max()))
-        while threshold > 0.3 * self.limits.tol and time.perf_counter() < end:
-            priced = self.pricing.prove(duals, threshold, end, self.nodes_left(self.nodes_per_face))
+        while threshold > 0.3 * self.limits.tol * self.unit(duals) and time.perf_counter() < end:
+            left = self.limits.nodes - self.nodes
+            priced = self.pricing.prove(duals, threshold, end, self.nodes_per_face, left)
             self.nodes += priced.nodes
             if priced.columns:
                 return
@@ -174,8 +209,9 @@ class _Run:
     def out_of_limits(self) -> bool:
         return time.perf_counter() > self.deadline or self.nodes >= self.limits.nodes
 
-    def nodes_left(self, most: int) -> int:
-        return int(min(most, max(self.limits.nodes - self.nodes, 1)))
+    def unit(self, duals: Duals) -> float:
+        """Reduced value, in nats, that is worth one nat of what is minimised."""
+        return min(duals.beta, 1.0) if self.target.kind == "max_leakage" else 1.0
 
     def mixture_objective(self) -> float:
         """What is minimised, in nats, of the master's mixture."""
@@ -196,6 +232,7 @@ class _Run:
         used = np.flatnonzero(self.weights > 0.0)
         if used.size:
             p = self.reduction.expand([self.master.columns[j] for j in used], self.weights[used])
+            p = kept_to(self.target, self.problem, p)
         else:  # interrupted before the first master was solved
             p = (
                 np.ones((self.problem.n_x, 1))

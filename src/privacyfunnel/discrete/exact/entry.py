@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...channels import merge_symbols
 from ...frontier import Frontier
 from ...information import utility_and_leakage
 from ...joint import Joint
@@ -18,19 +17,19 @@ from ...tradeoff import TradeoffPoint
 from ..batch import Task, random_starts, run_tasks
 from ..problem import NATS_PER_BIT, FloatArray, Problem
 from .engine import Engine, Limits, Outcome, Watcher
-from .master import Line, Target
+from .master import ROUNDING, Line, Target
 from .perfect import perfect_release
 from .pricing import n_faces
 from .reduction import reduce
+from .release import claim, evaluate, tidied
 
 MOST_LETTERS_BINARY = 1000
 MOST_FACES = 200_000
-# Local starts that are offered as columns, and steps of the final polish.
-N_STARTS, MOST_SYMBOLS, POLISH_STEPS = 4, 32, 50
+# Local starts that are offered as columns.
+N_STARTS, MOST_SYMBOLS = 4, 32
 # Utilities at which a frontier looks for its widest gap, and the gap (bits) that counts as closed.
 GRID, KNOWN = 512, 1e-6
-# Relative difference of symbols that are merged where it costs nothing.
-ALIKE = 1e-4
+FREE = Target("max_leakage", 0.0)
 
 
 def likely_provable(problem: Problem) -> bool:
@@ -64,11 +63,7 @@ def solve_exact(
             outcome = engine.solve(target, limits, _watcher(show))
         p = tidied(problem, outcome.p, target, limits.tol)
         bound = target.bound(outcome.line)
-    status = outcome.status
-    if status is Status.OPTIMAL and _objective(problem, p, target) - bound > limits.tol:
-        status = (
-            Status.TIME_LIMIT
-        )  # rounding has eaten the certificate: what was proved is not what is claimed
+    status, bound = claim(problem, p, target, outcome.status, bound, limits.tol)
     return Solution(
         joint=joint,
         mechanism=problem.mechanism(p),
@@ -111,7 +106,9 @@ def frontier_exact(
             p = tidied(problem, outcome.p, target, limits.tol)
             utility, leakage = utility_and_leakage(problem.p_xy, p)
             settings = {target.kind: target.value / (1.0 if target.kind == "beta" else NATS_PER_BIT)}
-            point = TradeoffPoint(utility, leakage, "exact", problem.mechanism(p), settings, outcome.status)
+            bound = target.bound(outcome.line)
+            status, _ = claim(problem, p, target, outcome.status, bound, limits.tol)
+            point = TradeoffPoint(utility, leakage, "exact", problem.mechanism(p), settings, status)
             line = (outcome.line.beta, outcome.line.value / NATS_PER_BIT)
             front = replace(front, points=(*front.points, point), support_lines=(*front.support_lines, line))
             report(done + 1, total)
@@ -125,10 +122,11 @@ def _free_point(engine: Engine) -> list[TradeoffPoint]:
     reduction = engine.reduction
     if n_faces(reduction.n, reduction.rank) > MOST_FACES:
         return []
-    p, _ = perfect_release(reduction)
+    p, most = perfect_release(reduction)
+    status, _ = claim(engine.problem, p, FREE, Status.OPTIMAL, -most, KNOWN * NATS_PER_BIT)
     utility, leakage = utility_and_leakage(engine.problem.p_xy, p)
     mechanism = engine.problem.mechanism(p)
-    return [TradeoffPoint(utility, leakage, "exact", mechanism, {"max_leakage": 0.0}, Status.OPTIMAL)]
+    return [TradeoffPoint(utility, leakage, "exact", mechanism, {"max_leakage": 0.0}, status)]
 
 
 def _widest_gap(front: Frontier) -> Target | None:
@@ -148,13 +146,14 @@ def perfect_solution(joint: Joint) -> Solution:
     begun = time.perf_counter()
     problem = Problem(joint)
     p, most = perfect_release(reduce(problem))
+    status, bound = claim(problem, p, FREE, Status.OPTIMAL, -most, KNOWN * NATS_PER_BIT)
     return Solution(
         joint=joint,
         mechanism=problem.mechanism(p),
         method="exact",
-        status=Status.OPTIMAL,
+        status=status,
         max_leakage=0.0,
-        lower_bound=-most / NATS_PER_BIT,
+        lower_bound=bound / NATS_PER_BIT,
         seconds=time.perf_counter() - begun,
     )
 
@@ -168,47 +167,19 @@ def offer_local_solutions(engine: Engine, betas: Sequence[float], seed: np.rando
         engine.add(run.p)
 
 
-def tidied(problem: Problem, p: FloatArray, target: Target, tol: float) -> FloatArray:
-    """The channel with almost equal symbols merged, and for a fixed β after a few `dca` steps.
-
-    Columns of the linear programme can be near twins, whose merging costs the square of their difference; the
-    steps remove its round-off. Along a constraint they could leave it. Neither may cost more than 1 % of tol.
-    """
-    before = _objective(problem, p, target)
-    merged = merge_symbols(p, ALIKE)
-    if merged.shape[1] < p.shape[1]:
-        utility, leakage = (NATS_PER_BIT * value for value in utility_and_leakage(problem.p_xy, merged))
-        allowed = {
-            "beta": True,
-            "min_utility": utility >= target.value,
-            "max_leakage": leakage <= target.value,
-        }
-        if allowed[target.kind] and target.objective(utility, leakage) <= before + 0.01 * tol:
-            p = merged
-    if target.kind == "beta":
-        run = run_tasks(problem, "dca", [Task(target.value, start=p)], tol=0.0, max_steps=POLISH_STEPS)[0]
-        if _objective(problem, run.p, target) < _objective(problem, p, target):
-            return run.p
-    return p
-
-
-def _objective(problem: Problem, p: FloatArray, target: Target) -> float:
-    """What is minimised, in nats, evaluated from the channel alone."""
-    utility, leakage = utility_and_leakage(problem.p_xy, p)
-    return target.objective(utility * NATS_PER_BIT, leakage * NATS_PER_BIT)
-
-
 def _without_search(problem: Problem, target: Target) -> tuple[FloatArray, float] | None:
-    """Channel and bound where the answer is known: nothing asked for, or everything allowed."""
-    joint = problem.joint
-    utility, leakage = joint.entropy_x * NATS_PER_BIT, joint.mutual_information * NATS_PER_BIT
+    """Channel and bound where the answer is known: nothing asked for, everything allowed, or nothing to
+    tell."""
     nothing, everything = np.ones((problem.n_x, 1)), np.eye(problem.n_x)
     if target.kind != "max_leakage" and target.value == 0.0:
         return nothing, 0.0
-    if target.kind == "max_leakage" and target.value >= leakage:
-        return everything, -utility
+    utility, leakage = evaluate(problem, everything)
+    reduction = reduce(problem)
+    if reduction.rank == 1 or (target.kind == "max_leakage" and target.value >= leakage):
+        most = utility * (1.0 + ROUNDING) + reduction.slack
+        return everything, target.objective(most, 0.0)
     if target.kind == "max_leakage" and target.value == 0.0:
-        p, most = perfect_release(reduce(problem))
+        p, most = perfect_release(reduction)
         return p, -most
     return None
 

@@ -4,9 +4,11 @@ The reduced value of a posterior q with Tq = P(Y|z) is G(q) = H(Tq) − β H(q) 
 q on the polytope {q ≥ 0, Tq = t}, so it is largest at a vertex, which has at most rank(T) nonzero entries.
 The search therefore covers every face of the simplex with at most rank(T) letters, each on its own.
 
-Bound. On a sub-simplex, H(Tq) ≤ −Σ_y (Tq)_y log c_y for any distribution c (Gibbs; c is the centroid's), and
-−β H(q) is convex, so below its linear interpolation. The sum of both is affine: its largest value is at a
-vertex.
+Bounds, two, both affine on a sub-simplex, so that their largest value is at a vertex. (1) H(Tq) ≤ −Σ_y
+(Tq)_y log c_y for any distribution c (Gibbs; c is the centroid's), and −β H(q) is convex, so below its linear
+interpolation. (2) H(Y|z) ≤ H(X|z) + H(Y|X,z), so G ≤ (1−β) H(q) + Σ q_k (H(Y|k) − λ_k), and H(q) is below the
+cross-entropy to the centroid. The first is tight where H(Tq) bends, the second where letters have few values
+of Y in common. The largest value of (2) over the whole simplex has a closed form (`free_bound`).
 
 Dropping what cannot hold a maximum. A maximiser lies in the interior of the face of its support, where the
 Hessian must be negative semi-definite along the face. In direction e_i − e_j that reads
@@ -30,6 +32,7 @@ from ..problem import FloatArray
 
 MAX_DEPTH = 600  # open sub-simplices of one face
 EASY = 30  # nodes that a face may take before more directions are prepared for it
+LOOK_UP = 1024  # nodes between two looks at the caller's request to stop
 HAIR = 1e-9  # relative; second-order conditions are checked with this much to spare
 
 
@@ -64,14 +67,19 @@ def compatible_pairs(channel: FloatArray, beta: float) -> NDArray[np.bool_]:
 
 
 @njit(nogil=True, cache=True)
-def next_faces(faces: NDArray[np.int32], allowed: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The faces with one more letter whose pairs are all allowed, each once, letters rising."""
+def next_faces(
+    faces: NDArray[np.int32], allowed: NDArray[np.bool_], most: int
+) -> tuple[NDArray[np.int32], int]:
+    """The faces with one more letter whose pairs are all allowed, each once, letters rising; and how many
+    there are. More than `most` are counted but not listed."""
     count, size = faces.shape
     n = allowed.shape[0]
     total = 0
     result = np.empty((0, size + 1), dtype=np.int32)
     for fill in range(2):  # count, then write
         if fill == 1:
+            if total > most:
+                return result, total
             result = np.empty((total, size + 1), dtype=np.int32)
         total = 0
         for f in range(count):
@@ -87,7 +95,15 @@ def next_faces(faces: NDArray[np.int32], allowed: NDArray[np.bool_]) -> NDArray[
                             result[total, k] = faces[f, k]
                         result[total, size] = new
                     total += 1
-    return result
+    return result, total
+
+
+def free_bound(channel: FloatArray, prices: FloatArray, beta: float) -> float:
+    """(1−β) log Σ_k exp((H(Y|k) − λ_k) / (1−β)) ≥ G(q) for every posterior q, for β < 1; no search needed."""
+    positive = np.where(channel > 0.0, channel, 1.0)
+    own = -(positive * np.log(positive)).sum(axis=1) - prices
+    largest = float(own.max())
+    return largest + (1.0 - beta) * float(np.log(np.exp((own - largest) / (1.0 - beta)).sum()))
 
 
 @njit(nogil=True, cache=True)
@@ -271,6 +287,27 @@ def _cannot_hold_maximum(
 
 
 @njit(nogil=True, cache=True)
+def _second_bound(q: FloatArray, own: FloatArray, beta: float, slope: FloatArray) -> float:
+    """The largest (1−β) Σ_k q_k (−log c_k) + Σ_k q_k own_k at the vertices q of a sub-simplex, c its
+    centroid."""
+    size = own.size
+    for k in range(size):
+        slope[k] = own[k]
+        c = 0.0
+        for v in range(size):
+            c += q[v, k]
+        if c > 0.0:
+            slope[k] -= (1.0 - beta) * np.log(c / size)
+    above = -np.inf
+    for v in range(size):
+        value = 0.0
+        for k in range(size):
+            value += q[v, k] * slope[k]
+        above = max(above, value)
+    return above
+
+
+@njit(nogil=True, cache=True)
 def search_faces(
     faces: NDArray[np.int32],
     channel: FloatArray,
@@ -278,6 +315,8 @@ def search_faces(
     beta: float,
     threshold: float,
     max_nodes: int,
+    max_total: int,
+    stop: NDArray[np.int8],
     state: NDArray[np.int8],
     found: FloatArray,
 ) -> tuple[float, int]:
@@ -285,8 +324,9 @@ def search_faces(
     nodes.
 
     state[f] becomes 1 where every maximiser is proved to have G ≤ threshold, 2 where a larger G was found
-    (the posterior is in found[f]), 3 where the node limit for a face stopped the search; the bound covers
-    faces in state 1 and 3.
+    (the posterior is in found[f]), 3 where a limit stopped the search: max_nodes for a face, max_total for
+    all, or another thread setting stop[0]. The bound covers faces in state 1 and 3; each is looked at once
+    whatever the limits are.
     """
     n_faces, size = faces.shape
     n_y = channel.shape[1]
@@ -297,24 +337,35 @@ def search_faces(
     face_channel = np.empty((size, n_y))
     directions = np.empty((size - 1, size))
     log_c = np.empty(n_y)
+    own = np.empty(size)  # H(Y|k) − λ_k
+    slope = np.empty(size)
     bound = -np.inf
     nodes = 0
+    next_look = 0
+    stopped = False
     for f in range(n_faces):
         for i in range(size):
             for j in range(size):
                 q[0, i, j] = 1.0 if i == j else 0.0
             for y in range(n_y):
                 t[0, i, y] = face_channel[i, y] = channel[faces[f, i], y]
-            convex[0, i] = -all_prices[faces[f, i]]
+            convex[0, i] = own[i] = -all_prices[faces[f, i]]
+            for y in range(n_y):
+                if face_channel[i, y] > 0.0:
+                    own[i] -= face_channel[i, y] * np.log(face_channel[i, y])
         upper[0] = np.inf
         depth = 1
         state[f] = 1
-        budget = max_nodes
+        budget = min(max_nodes, max(max_total - nodes, 1))
+        given = budget
         n_directions = 0
         while depth > 0:
             top = depth - 1
             nodes += 1
             budget -= 1
+            if nodes > next_look:
+                stopped = stop[0] != 0
+                next_look = nodes + LOOK_UP
             # The bound: cross-entropy to the centroid plus interpolation, at each vertex.
             for y in range(n_y):
                 c = 0.0
@@ -327,18 +378,20 @@ def search_faces(
                 for y in range(n_y):
                     value -= t[top, v, y] * log_c[y]
                 above = max(above, value)
+            if above > threshold:
+                above = min(above, _second_bound(q[top], own, beta, slope))
             if above <= threshold:
                 bound = max(bound, above)
                 depth -= 1
                 continue
-            if n_directions == 0 and size > 2 and max_nodes - budget > EASY:
+            if n_directions == 0 and size > 2 and given - budget > EASY:
                 directions = flat_directions(face_channel)
                 n_directions = size - 1
             if _cannot_hold_maximum(q[top], t[top], face_channel, directions, n_directions, beta):
                 depth -= 1
                 continue
             upper[top] = above
-            if budget <= 0 or depth == MAX_DEPTH:
+            if budget <= 0 or depth == MAX_DEPTH or stopped:
                 state[f] = 3
                 # Sub-simplices not looked at yet are inside one that was: its bound is in `upper`.
                 for open_at in range(depth):

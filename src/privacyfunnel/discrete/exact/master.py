@@ -26,6 +26,21 @@ from ..problem import FloatArray
 from .reduction import Posterior, Reduction
 
 ROUNDING = 1e-13  # relative error granted to every sum below; the bound gives it away
+# How HiGHS is asked, in this order, until it says "optimal" and the mixture really gives back p.
+STRICT: dict[str, str | float] = {
+    "presolve": "off",
+    "solver": "choose",
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
+ATTEMPTS: tuple[dict[str, str | float], ...] = (
+    {},
+    {"presolve": "on"},
+    {"presolve": "on", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+    {"presolve": "on", "primal_feasibility_tolerance": 1e-8, "dual_feasibility_tolerance": 1e-8},
+    {"solver": "ipm", "primal_feasibility_tolerance": 1e-8, "dual_feasibility_tolerance": 1e-8},
+)
+MISSED = 1e-7  # largest |Σ w q − p| of a mixture that counts as solved
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,12 @@ class Target:
             return leakage
         return -utility if self.kind == "max_leakage" else leakage - self.value * utility
 
+    def excess(self, utility: float, leakage: float) -> float:
+        """By how much the constraint is broken, in nats; not positive where it holds."""
+        if self.kind == "min_utility":
+            return self.value - utility
+        return leakage - self.value if self.kind == "max_leakage" else 0.0
+
 
 @dataclass(frozen=True, eq=False)
 class Duals:
@@ -79,29 +100,31 @@ class Duals:
 
 
 class Master:
-    """The programme, kept in HiGHS with its basis while columns are added."""
+    """The programme, kept in HiGHS with its basis while columns are added.
 
-    def __init__(self, reduction: Reduction, target: Target) -> None:
+    `tol` (nats) is the gap wanted: constraints are tightened by what costs at most 1 % of it, so that the
+    release still satisfies them after HiGHS has met them to its own tolerance.
+    """
+
+    def __init__(self, reduction: Reduction, target: Target, tol: float) -> None:
         self.reduction = reduction
         self.target = target
         self.columns: list[Posterior] = []
         self.measures: list[tuple[float, float]] = []  # H(Tq) and H(q) of each
         self.solver = highspy.Highs()
-        for name, value in (
-            ("output_flag", False),
-            ("presolve", "off"),
-            ("threads", 1),
-            ("primal_feasibility_tolerance", 1e-10),
-            ("dual_feasibility_tolerance", 1e-10),
-        ):
-            self.solver.setOptionValue(name, value)
+        self.solver.setOptionValue("output_flag", False)
+        self.solver.setOptionValue("threads", 1)
         limits = [(share, share) for share in reduction.p]
         # Members of a class are told apart for free: their part of H(X) and of the utility cancels.
         infinity = highspy.kHighsInf
         if target.kind == "min_utility":
-            limits.append((-infinity, max(reduction.entropy_x - target.value, 0.0)))
+            # Leakage rises by at most what utility rises.
+            limits.append((-infinity, max(reduction.entropy_x - target.value - 0.01 * tol, 0.0)))
         elif target.kind == "max_leakage":
-            limits.append((max(reduction.entropy_y - target.value, 0.0), infinity))
+            # Utility is concave in the leakage allowed, so it falls by at most the same share. In units of
+            # the limit, because HiGHS's tolerance is absolute and the limit can be tiny.
+            spare = min(0.01 * tol / max(reduction.entropy_x, tol), 1e-3)
+            limits.append((-infinity, 1.0 - spare))
         for low, high in limits:
             self.solver.addRow(low, high, 0, np.empty(0, dtype=np.int32), np.empty(0))
 
@@ -123,7 +146,8 @@ class Master:
                 continue
             costs.append(-noise if kind == "min_utility" else spread)
             indices.append(last_row)
-            values.append(spread if kind == "min_utility" else noise)
+            leaked = (self.reduction.entropy_y - noise) / self.target.value
+            values.append(spread if kind == "min_utility" else leaked)
         count = len(columns)
         self.solver.addCols(
             count,
@@ -137,20 +161,36 @@ class Master:
         )
         self.columns += columns
 
-    def solve(self) -> tuple[Duals, FloatArray]:
-        """The duals and the weights of the columns at the optimum."""
-        self.solver.run()
-        if self.solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            self.solver.clearSolver()  # a basis that has gone bad: once more from scratch
+    def solve(self) -> tuple[Duals, FloatArray] | None:
+        """The duals and the weights of the columns at the optimum; None where HiGHS finds none."""
+        for attempt, options in enumerate(ATTEMPTS):
+            for name, value in {**STRICT, **options}.items():
+                self.solver.setOptionValue(name, value)
+            if attempt:
+                self.solver.clearSolver()  # the basis may be what went bad
             self.solver.run()
-        solution = self.solver.getSolution()
-        dual = np.array(solution.row_dual)
-        weights = np.maximum(np.array(solution.col_value), 0.0)
+            if self.solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+                continue
+            solution = self.solver.getSolution()
+            weights = np.maximum(np.array(solution.col_value), 0.0)
+            if self._missed(weights) <= MISSED:
+                return self._duals(np.array(solution.row_dual)), weights
+        return None
+
+    def _missed(self, weights: FloatArray) -> float:
+        """max |Σ w q − p|"""
+        total = -self.reduction.p
+        for j in np.flatnonzero(weights):
+            total[self.columns[j].letters] += weights[j] * self.columns[j].shares
+        return float(np.abs(total).max())
+
+    def _duals(self, dual: FloatArray) -> Duals:
         prices = -dual[: self.reduction.n]
         if self.target.kind == "beta":
-            return Duals(prices, self.target.value), weights
-        extra = float(dual[-1])
+            return Duals(prices, self.target.value)
+        extra = max(-float(dual[-1]), 0.0)
         if self.target.kind == "min_utility":
-            return Duals(prices, max(-extra, 0.0)), weights
-        scale = max(extra, 1e-9)  # price of leakage in terms of utility, 1/β
-        return Duals(prices / scale, 1.0 / scale), weights
+            return Duals(prices, extra)
+        # Maximise −Σ w H(q) with Σ w (H(Y) − H(Tq)) / ε ≤ 1: G in units of the price of leakage, 1/β.
+        scale = max(extra / self.target.value, 1e-9)
+        return Duals((prices + scale * self.reduction.entropy_y) / scale, 1.0 / scale)

@@ -4,13 +4,20 @@ Zero leakage means that every posterior satisfies Tq = P(Y). Those q form a poly
 so its vertices suffice: posteriors on linearly independent letters, at most rank(T) of them. They are all
 listed once, and the best mixture of them is one linear programme. Its duals prove it: u ≤ H(X) + λ·p + M with
 M ≥ −H(q) − λ·q at every vertex.
+
+Rows of T that are dependent but for `DEPENDENT` count as dependent. That only widens the polytope, so the
+bound holds, and what it admits leaks about the square of that: nothing that arithmetic can see. A vertex is
+known to about 1e-16 over the smallest singular value of its letters, which the bound gives away.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations, islice
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
@@ -22,40 +29,61 @@ from .reduction import Posterior, Reduction, entropy_nats
 
 MAX_SUBSETS = 5_000_000
 BATCH = 100_000
-DEPENDENT = 1e-12  # smallest singular value, relative, of letters that count as independent
+DEPENDENT = 1e-9  # singular value, relative to the largest, of T with columns scaled by 1/√P(y)
+ACCURACY = 4e-16  # relative error of T
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """A posterior that tells nothing about Y, and how far it can be from the exact one, Σ |q − q'|."""
+
+    posterior: Posterior
+    error: float
 
 
 def perfect_release(reduction: Reduction) -> tuple[FloatArray, float]:
     """The channel (n_x, n_z) on the problem's letters, and an upper bound on the utility at leakage 0
     (nats)."""
-    vertices = private_vertices(reduction)
-    spread = np.array([entropy_nats(vertex.shares) for vertex in vertices])
-    rows = np.concatenate([vertex.letters for vertex in vertices])
-    columns = np.repeat(np.arange(len(vertices)), [vertex.letters.size for vertex in vertices])
-    shares = np.concatenate([vertex.shares for vertex in vertices])
+    # P(X) itself is one of them, and is there even when all others are lost to rounding.
+    constant = Vertex(Posterior(np.arange(reduction.n), reduction.p), 0.0)
+    vertices = [*private_vertices(reduction), constant]
+    spread = np.array([entropy_nats(vertex.posterior.shares) for vertex in vertices])
+    sizes = [vertex.posterior.letters.size for vertex in vertices]
+    rows = np.concatenate([vertex.posterior.letters for vertex in vertices])
+    shares = np.concatenate([vertex.posterior.shares for vertex in vertices])
+    columns = np.repeat(np.arange(len(vertices)), sizes)
     table = coo_matrix((shares, (rows, columns)), shape=(reduction.n, len(vertices))).tocsc()
-    result = linprog(
-        spread,
-        A_eq=table,
-        b_eq=reduction.p,
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    result = linprog(spread, A_eq=table, b_eq=reduction.p, method="highs", options=options)
     if result.status != 0:
-        # The constant release is a mixture of the vertices, so only rounding can make this happen.
-        return np.ones((reduction.problem.n_x, 1)), reduction.entropy_x
+        # The constant release is one of the columns, so only rounding can make this happen.
+        return np.ones((reduction.problem.n_x, 1)), _given_away(reduction, reduction.entropy_x, 0.0)
     prices = -result.eqlin.marginals
-    largest = float((-spread - table.T @ prices).max())
-    terms = reduction.entropy_x + float(np.abs(prices) @ reduction.p) + abs(largest) + 1.0
-    most = reduction.entropy_x + float(prices @ reduction.p) + largest + ROUNDING * terms
+    errors = np.array([vertex.error for vertex in vertices])
+    # |H(q) − H(q')| ≤ ε log(n/ε) + ε for an error ε in all.
+    log_errors = np.log(np.maximum(errors, 1e-300))
+    uncertain = errors * (np.abs(prices).max() + np.log(max(sizes)) + 1.0 - log_errors)
+    largest = float((-spread - table.T @ prices + uncertain).max())
+    most = reduction.entropy_x + float(prices @ reduction.p) + largest
     used = np.flatnonzero(result.x > 1e-13)
-    channel = reduction.expand([vertices[j] for j in used], result.x[used])
-    return channel, reduction.mass * max(most, 0.0) + reduction.slack
+    channel = reduction.expand([vertices[j].posterior for j in used], result.x[used])
+    return channel, _given_away(reduction, most, float(np.abs(prices) @ reduction.p) + abs(largest))
 
 
-def private_vertices(reduction: Reduction) -> list[Posterior]:
-    """All vertices of {q ≥ 0, Tq = P(Y)}. Nearly dependent letters are given the benefit of the doubt."""
-    n, rank = reduction.n, reduction.rank
+def _given_away(reduction: Reduction, most: float, terms: float) -> float:
+    """An upper bound on utility, with what rounding and the reduction may have hidden added."""
+    most += ROUNDING * (reduction.entropy_x + terms + 1.0)
+    return reduction.mass * max(most, 0.0) + reduction.slack
+
+
+def private_vertices(reduction: Reduction) -> list[Vertex]:
+    """The vertices of {q ≥ 0, Tq = P(Y)}. Shares that may be 0 or positive are given the benefit of the
+    doubt."""
+    n = reduction.n
+    p_y = reduction.p @ reduction.channel
+    scaled = reduction.channel / np.sqrt(np.where(p_y > 0.0, p_y, 1.0))
+    singular, directions = np.linalg.svd(scaled, full_matrices=False)[1:]
+    rank = int((singular > DEPENDENT * singular[0]).sum())
     count = n_faces(n, rank) - n_faces(n, rank - 1) if rank > 1 else n
     if count > MAX_SUBSETS:
         raise InvalidInputError(
@@ -63,24 +91,34 @@ def private_vertices(reduction: Reduction) -> list[Posterior]:
             f"of letters to look at (limit {MAX_SUBSETS:,}). Merge letters of X or Y first."
         )
     # In the row space of T a set of `rank` independent letters is a square system.
-    basis = np.linalg.svd(reduction.channel, full_matrices=False)[2][:rank]
-    letters_in_basis = reduction.channel @ basis.T
-    wanted = (reduction.p @ reduction.channel) @ basis.T
-    vertices: dict[tuple[float, ...], Posterior] = {}
-    subsets = combinations(range(n), rank)
-    while batch := list(islice(subsets, BATCH)):
-        chosen = np.array(batch)
+    letters_in_basis = scaled @ directions[:rank].T
+    wanted = reduction.p @ letters_in_basis
+    vertices: dict[tuple[int, ...], Vertex] = {}
+    for chosen in _subsets(n, rank):
         systems = np.swapaxes(letters_in_basis[chosen], 1, 2)
-        singular = np.linalg.svd(systems, compute_uv=False)
-        smallest = singular[:, -1]
-        regular = smallest > DEPENDENT * singular[:, 0]
-        chosen, systems, smallest = chosen[regular], systems[regular], smallest[regular]
+        sizes = np.linalg.svd(systems, compute_uv=False)
+        regular = sizes[:, -1] > 0.01 * DEPENDENT * sizes[:, 0]
+        chosen, systems = chosen[regular], systems[regular]
         if not len(chosen):
             continue
+        error = ACCURACY * rank * (singular[0] / sizes[regular, -1])
         shares = np.linalg.solve(systems, np.broadcast_to(wanted[:, None], (len(chosen), rank, 1)))[:, :, 0]
-        feasible = np.all(shares >= -(1e-12 + 1e-15 / smallest)[:, None], axis=1)
-        for letters, q in zip(chosen[feasible], shares[feasible], strict=True):
-            there = q > 1e-13
+        feasible = np.all(shares >= -error[:, None], axis=1)
+        for letters, q, off in zip(chosen[feasible], shares[feasible], error[feasible], strict=True):
+            off = max(off, 1e-14)
+            there = q > off
+            if not there.any():
+                continue
+            posterior = Posterior(letters[there], q[there] / q[there].sum())
             key = (*letters[there].tolist(),)
-            vertices.setdefault(key, Posterior(letters[there], q[there] / q[there].sum()))
+            error_in_all = 3.0 * rank * float(off)  # solving, dropping, and scaling to 1
+            if key not in vertices or error_in_all < vertices[key].error:
+                vertices[key] = Vertex(posterior, error_in_all)
     return list(vertices.values())
+
+
+def _subsets(n: int, size: int) -> Iterator[NDArray[np.intp]]:
+    """All sets of `size` letters of n, in batches (count, size)."""
+    subsets = combinations(range(n), size)
+    while batch := list(islice(subsets, BATCH)):
+        yield np.array(batch)

@@ -6,7 +6,8 @@ class, with the same shares: no more leakage, and H(posterior) stays H(q). So th
 the least L of the classes minus β H(X|class), and `expand` performs the split.
 
 Letters of a total mass δ that is negligible are left out. With B = 1{X is one of them}, both I(Z;Y) and
-I(Z;X) differ from (1−δ) times their value given B = 0 by at most H(B) + δ log n, which `slack` states.
+I(Z;X) differ from (1−δ) times their value given B = 0 by at most H(B) + δ log n. A joint may sum to 1 ± 1e-9;
+what it says is then scaled by its sum, and its logarithms are off by that of the sum. `slack` states both.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Reduction:
     members: tuple[NDArray[np.intp], ...]  # letters of the problem's X, by class
     p: FloatArray  # (n,) probability of each class, sums to 1
     channel: FloatArray  # (n, n_y) P(Y|class)
-    mass: float  # probability of the letters kept
+    mass: float  # probability of the letters kept, of 1
+    dropped: float  # probability of the others, summed from them: 1 − mass has lost its digits
     rank: int
 
     @property
@@ -53,7 +55,8 @@ class Reduction:
     @cached_property
     def entropy_x(self) -> float:
         """H(X) in nats, given that a letter is kept: classes and members."""
-        return entropy_nats(self.problem.p_x[np.concatenate(self.members)] / self.mass)
+        kept = self.problem.p_x[np.concatenate(self.members)]
+        return entropy_nats(kept / kept.sum())
 
     @cached_property
     def entropy_class(self) -> float:
@@ -63,11 +66,11 @@ class Reduction:
     @cached_property
     def slack(self) -> float:
         """Nats by which I(Z;X), and I(Z;Y), can differ from what the classes say."""
-        dropped = 1.0 - self.mass
-        joint = self.problem.joint
+        dropped, joint = self.dropped, self.problem.joint
         largest = float(np.log(max(joint.n_x, joint.n_y, 2)))
         # An allowance: rows count as equal, and singular values as zero, up to NEGLIGIBLE.
         blur = NEGLIGIBLE * joint.n_y * np.sqrt(joint.n_x) * (largest - np.log(NEGLIGIBLE))
+        blur += 2.0 * abs(float(self.problem.p_x.sum()) - 1.0) * (largest + 1.0)
         return float(blur + (dropped * (largest + 1.0 - np.log(dropped)) if dropped > 0.0 else 0.0))
 
     def entropies(self, column: Posterior) -> tuple[float, float]:
@@ -141,12 +144,14 @@ def reduce(problem: Problem) -> Reduction:
     kept = np.flatnonzero(problem.p_x >= NEGLIGIBLE)
     order = kept[np.lexsort(problem.p_y_given_x[kept].T)]
     members = tuple(_classes(problem.p_y_given_x, order))
-    mass = float(problem.p_x[kept].sum())
+    total = float(problem.p_x.sum())
+    dropped = float(problem.p_x[problem.p_x < NEGLIGIBLE].sum()) / total
     p = np.array([problem.p_x[group].sum() for group in members])
     channel = np.array([problem.p_xy[group].sum(axis=0) for group in members]) / p[:, None]
     singular = np.linalg.svd(channel, compute_uv=False)
     rank = int((singular > NEGLIGIBLE * singular[0]).sum())
-    return Reduction(problem, members, p / p.sum(), np.ascontiguousarray(channel), min(mass, 1.0), rank)
+    channel = np.ascontiguousarray(channel)
+    return Reduction(problem, members, p / p.sum(), channel, 1.0 - dropped, dropped, rank)
 
 
 def _classes(rows: FloatArray, order: NDArray[np.intp]) -> list[NDArray[np.intp]]:

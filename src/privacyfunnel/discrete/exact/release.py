@@ -1,0 +1,89 @@
+"""From the mixture of the programme to the channel that is returned: constraints that hold, few symbols.
+
+Whatever happened before, what is claimed here is evaluated from the channel alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...channels import merge_symbols
+from ...information import utility_and_leakage
+from ...solution import Status
+from ..batch import Task, run_tasks
+from ..problem import NATS_PER_BIT, FloatArray, Problem
+from .master import Target
+
+POLISH_STEPS = 50
+# Relative difference of symbols that are merged where it costs nothing.
+ALIKE = 1e-4
+# Nats by which a constraint or a bound may seem broken: the rounding of evaluating a channel.
+ROUND_OFF = 1e-12
+
+
+def evaluate(problem: Problem, p: FloatArray) -> tuple[float, float]:
+    """Utility and leakage of a channel, in nats."""
+    utility, leakage = utility_and_leakage(problem.p_xy, p)
+    return utility * NATS_PER_BIT, leakage * NATS_PER_BIT
+
+
+def objective_of(problem: Problem, p: FloatArray, target: Target) -> float:
+    """What is minimised, in nats."""
+    return target.objective(*evaluate(problem, p))
+
+
+def kept_to(target: Target, problem: Problem, p: FloatArray) -> FloatArray:
+    """The channel, shared in time with Z = X or a constant as little as it takes to keep the constraint.
+
+    A linear programme keeps its constraints to a tolerance; a release that was promised to leak at most ε
+    must not leak more.
+    """
+    utility, leakage = evaluate(problem, p)
+    excess = target.excess(utility, leakage)
+    if excess <= 0.0:
+        return p
+    other = np.eye(problem.n_x) if target.kind == "min_utility" else np.ones((problem.n_x, 1))
+    best = evaluate(problem, other)
+    room = best[0] - utility if target.kind == "min_utility" else leakage - best[1]
+    share = excess / room if room > 0.0 else 1.0
+    while share < 1.0:
+        shared = np.hstack([(1.0 - share) * p, share * other])
+        if target.excess(*evaluate(problem, shared)) <= 0.0:
+            return shared
+        share *= 1.5  # rounding
+    return other
+
+
+def tidied(problem: Problem, p: FloatArray, target: Target, tol: float) -> FloatArray:
+    """The channel with almost equal symbols merged, and for a fixed β after a few `dca` steps.
+
+    Columns of the linear programme can be near twins, whose merging costs the square of their difference; the
+    steps remove its round-off. Along a constraint they could leave it. Neither may cost more than 1 % of tol.
+    """
+    before = objective_of(problem, p, target)
+    merged = merge_symbols(p, ALIKE)
+    if merged.shape[1] < p.shape[1]:
+        utility, leakage = evaluate(problem, merged)
+        dear = target.objective(utility, leakage) > before + 0.01 * tol
+        if target.excess(utility, leakage) <= 0.0 and not dear:
+            p = merged
+    if target.kind == "beta":
+        run = run_tasks(problem, "dca", [Task(target.value, start=p)], tol=0.0, max_steps=POLISH_STEPS)[0]
+        if objective_of(problem, run.p, target) < objective_of(problem, p, target):
+            return run.p
+    return p
+
+
+def claim(
+    problem: Problem, p: FloatArray, target: Target, status: Status, bound: float, tol: float
+) -> tuple[Status, float]:
+    """The status and the bound (nats) that may be claimed for this channel.
+
+    "Optimal" needs a gap within tol and a constraint that holds. A channel below the bound would refute it.
+    """
+    utility, leakage = evaluate(problem, p)
+    gap = target.objective(utility, leakage) - bound
+    sound = -ROUND_OFF <= gap <= tol and target.excess(utility, leakage) <= ROUND_OFF
+    if status is Status.OPTIMAL and not sound:
+        status = Status.NUMERICAL_LIMIT
+    return status, min(bound, bound + gap)
