@@ -90,6 +90,7 @@ def test_exported_members():
     for name in pf.__all__:
         assert getattr(pf, name) is not None
     assert callable(pf.frontier)
+    assert callable(pf.audit)  # a package, too
 
 
 def test_every_error_is_ours_and_a_built_in():

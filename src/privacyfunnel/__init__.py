@@ -7,6 +7,9 @@
 True
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import datasets, errors
 from .frontier import Frontier, FrontierComparison
 from .information import (
@@ -28,9 +31,14 @@ from .uncertainty import Estimate, Interval, held_out_leakage, split_joint
 # After the module privacyfunnel.frontier: the function takes the name in this namespace.
 from .discrete.solve import frontier, perfect_privacy, solve  # isort: skip
 
+if TYPE_CHECKING:
+    from .audit.report import AuditReport
+    from .audit.run import audit
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditReport",
     "Estimate",
     "Frontier",
     "FrontierComparison",
@@ -43,6 +51,7 @@ __all__ = [
     "Status",
     "TableMechanism",
     "TradeoffPoint",
+    "audit",
     "datasets",
     "entropy",
     "errors",
@@ -58,3 +67,11 @@ __all__ = [
     "split_joint",
     "time_share",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the audit when it is first asked for; the package `audit` can be called like a function."""
+    if name in ("audit", "AuditReport"):
+        package = import_module(".audit", __name__)
+        return package if name == "audit" else package.AuditReport
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

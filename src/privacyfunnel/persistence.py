@@ -21,11 +21,11 @@ T = TypeVar("T")
 FORMAT = "privacyfunnel"
 
 # The newest version of each kind of file that this library reads and writes.
-VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1}
+VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1, "audit-report": 1}
 
 
 def load(path: Path_) -> Any:
-    """Read back what `save` has written: a TableMechanism, a Frontier, or (a folder) a learned estimator.
+    """Read back what `save` has written: a mechanism, a frontier, an audit, or (a folder) a learned estimator.
 
     Raises
     ------
@@ -53,6 +53,8 @@ def load(path: Path_) -> Any:
     reader: Any
     if kind == "table-mechanism":
         from .mechanism import TableMechanism as reader
+    elif kind == "audit-report":
+        from .audit.report import AuditReport as reader
     else:
         from .frontier import Frontier as reader
     try:

@@ -1,0 +1,38 @@
+"""Adversaries that guess a private attribute from released codes, and the leakage they prove."""
+
+from .bounds import LeakageBound, cross_fitted_bound, leakage_lower_bound
+from .clustering import ClusteringAdversary
+from .crossfit import fold_numbers
+from .neighbours import NeighbourAdversary
+from .numeric import RegressorAdversary, default_numeric_adversaries
+from .protocol import Adversary, CrossPredictor, NumericAdversary
+from .supervised import (
+    ClassifierAdversary,
+    boosted_trees,
+    default_adversaries,
+    logistic_regression,
+    nearest_neighbours,
+    neural_network,
+    randomised_trees,
+)
+
+__all__ = [
+    "Adversary",
+    "ClassifierAdversary",
+    "ClusteringAdversary",
+    "CrossPredictor",
+    "LeakageBound",
+    "NeighbourAdversary",
+    "NumericAdversary",
+    "RegressorAdversary",
+    "boosted_trees",
+    "cross_fitted_bound",
+    "default_adversaries",
+    "default_numeric_adversaries",
+    "fold_numbers",
+    "leakage_lower_bound",
+    "logistic_regression",
+    "nearest_neighbours",
+    "neural_network",
+    "randomised_trees",
+]

@@ -1,0 +1,219 @@
+"""Finding and ClassTable: what an audit found, each number with what it is and how sure it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInputError
+from ..persistence import decode_labels, encode_labels
+from .intervals import wilson_interval
+
+Kind = Literal["exact", "lower bound", "upper bound", "estimate"]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+#: What the numbers are about, by name; `Finding.quantity` is one of these.
+QUANTITIES: dict[str, str] = {
+    "success": "Share of records whose private class the adversary guesses.",
+    "chance": "Share of the largest private class: the success of somebody who sees nothing.",
+    "advantage": "Success minus chance.",
+    "worst-class success": "Success on the class that is guessed best.",
+    "worst-class advantage": (
+        "The largest difference, over classes, between how often the adversary guesses a class for records "
+        "of that class and for the others."
+    ),
+    "matched success": (
+        "Success of clusters that are given their names by the audited records' own classes, as in the "
+        "literature; flatters the adversary."
+    ),
+    "many-draws difference": "Success from many codes of each record minus success from one.",
+    "p-value": "Share of random reorderings of the classes that the adversary guesses as well.",
+    "leakage": "I(Z;Y), what the release tells about the private attribute.",
+    "leakage null": "What the same estimator finds when the classes are reordered at random: its noise.",
+    "min-entropy leakage": "log2 of the factor by which the release raises the best guess's success.",
+    "maximal leakage": "log2 of the largest such factor for any function of the private attribute.",
+    "maximal leakage of X": "log2 of the largest such factor for any function of the record.",
+    "explained variance": "Share of the variance of a numeric private attribute that is predicted (R²).",
+    "rmse": "Root of the mean squared error of the predicted private attribute.",
+    "utility": "I(Z;X), what the release keeps of the record.",
+    "mse": "Mean squared error of the reconstruction, per pixel or feature.",
+    "psnr": "Peak signal to noise ratio of the reconstruction, from the error per pixel.",
+    "ssim": "Structural similarity of the images and their reconstructions.",
+    "task accuracy": "Accuracy of boosted trees on a task that the user named.",
+    "task explained variance": "The same for a numeric task (R²).",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One number of an audit.
+
+    Attributes
+    ----------
+    quantity : str
+        One of `QUANTITIES`.
+    value : float
+    kind : {"exact", "lower bound", "upper bound", "estimate"}
+        What the value is of the quantity as the best adversary would have it. The success of one adversary
+        is a lower bound: another may do better.
+    unit : str
+        "share", "bits", "dB", or "" for the data's own.
+    source : str
+        The adversary or estimator.
+    on : str
+        What it was found on: "Z" the release, "X" the raw records (what there was to find before), "X_hat"
+        the reconstructions, "Z × 16" sixteen releases of each record, "" where nothing is looked at.
+    attribute : str
+        The private attribute or the task.
+    interval : (low, high), optional
+        Confidence interval of the value; for a bound, of what this bound would be on infinitely many
+        records. None where there is nothing uncertain (exact values), or where it is not known.
+    confidence : float
+        How often such intervals are meant to hold.
+    n_samples : int, optional
+        Records behind the value; None for a known distribution.
+    seed : int, optional
+        Of every draw behind it.
+    threat_model : str
+        One sentence: what the adversary sees and knows.
+    notes : str
+        How it was found, where that is not plain.
+    """
+
+    quantity: str
+    value: float
+    kind: Kind
+    unit: str
+    source: str
+    on: str = "Z"
+    attribute: str = "private"
+    interval: tuple[float, float] | None = None
+    confidence: float = 0.95
+    n_samples: int | None = None
+    seed: int | None = None
+    threat_model: str = ""
+    notes: str = ""
+
+    def __post_init__(self) -> None:
+        if self.quantity not in QUANTITIES:
+            raise InvalidInputError(f"Finding: {self.quantity!r} is no quantity of QUANTITIES.")
+        if self.kind not in get_args(Kind):
+            raise InvalidInputError(f"Finding: kind must be one of {get_args(Kind)}; it is {self.kind!r}.")
+        object.__setattr__(self, "value", float(self.value))
+        ends = None if self.interval is None else (float(self.interval[0]), float(self.interval[1]))
+        object.__setattr__(self, "interval", ends)
+        if math.isnan(self.value) or (ends is not None and not ends[0] <= self.value <= ends[1]):
+            raise InvalidInputError(
+                f"Finding: {self.quantity} = {self.value} does not lie in its interval {ends}."
+            )
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval, or the value."""
+        return self.value if self.interval is None else self.interval[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval, or the value."""
+        return self.value if self.interval is None else self.interval[1]
+
+    @property
+    def meaning(self) -> str:
+        """What the quantity is, in one sentence."""
+        return QUANTITIES[self.quantity]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as JSON types; an infinity becomes the text "inf" or "-inf"."""
+        values = dict(vars(self))
+        values["value"] = _to_json(self.value)
+        values["interval"] = None if self.interval is None else [_to_json(end) for end in self.interval]
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Finding:
+        """The finding of `to_dict`."""
+        ends = values["interval"]
+        interval = None if ends is None else (float(ends[0]), float(ends[1]))
+        return cls(**{**values, "value": float(values["value"]), "interval": interval})
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTable:
+    """Which classes an adversary takes for which.
+
+    Attributes
+    ----------
+    source, on, attribute : str
+        As in `Finding`.
+    classes : tuple of labels
+    confusion : (n_classes, n_classes) int array
+        Records by true class (axis 0) and guessed class (axis 1).
+    confidence : float
+        Of the intervals.
+    """
+
+    source: str
+    on: str
+    attribute: str
+    classes: tuple[Hashable, ...]
+    confusion: IntArray
+    confidence: float = 0.95
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """Records of each class."""
+        result: IntArray = self.confusion.sum(axis=1)
+        return result
+
+    @cached_property
+    def success(self) -> FloatArray:
+        """Share of each class that is guessed; 0 for a class without records."""
+        result: FloatArray = np.diag(self.confusion) / np.maximum(self.counts, 1)
+        return result
+
+    @cached_property
+    def false_guesses(self) -> FloatArray:
+        """Share of the records of other classes that are taken for each class."""
+        others = self.counts.sum() - self.counts
+        guessed = self.confusion.sum(axis=0) - np.diag(self.confusion)
+        result: FloatArray = guessed / np.maximum(others, 1)
+        return result
+
+    @cached_property
+    def intervals(self) -> FloatArray:
+        """Wilson intervals of `success`, (n_classes, 2), each at the confidence by itself."""
+        return np.column_stack(wilson_interval(np.diag(self.confusion), self.counts, self.confidence))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table as JSON types; only the cells that are not 0."""
+        rows, columns = np.nonzero(self.confusion)
+        return {
+            "source": self.source,
+            "on": self.on,
+            "attribute": self.attribute,
+            "classes": encode_labels(self.classes, "classes"),
+            "confidence": self.confidence,
+            "cells": [rows.tolist(), columns.tolist(), self.confusion[rows, columns].tolist()],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ClassTable:
+        """The table of `to_dict`."""
+        classes = tuple(decode_labels(values["classes"]))
+        rows, columns, counts = (np.asarray(part, dtype=np.intp) for part in values["cells"])
+        confusion = np.zeros((len(classes), len(classes)), dtype=np.intp)
+        confusion[rows, columns] = counts
+        return cls(
+            values["source"], values["on"], values["attribute"], classes, confusion, values["confidence"]
+        )
+
+
+def _to_json(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

@@ -1,0 +1,154 @@
+"""From guesses to findings: success, advantage, the worst class, each with its interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .context import Context
+from .findings import ClassTable, Finding
+from .inputs import Attribute
+from .intervals import clipped, mean_interval, permutation_test, repeated_interval, wilson_interval
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+N_PERMUTATIONS = 999
+
+
+def guess_findings(
+    context: Context,
+    attribute: Attribute,
+    guesses: IntArray,
+    source: str,
+    threat_model: str,
+    on: str,
+    notes: str = "",
+) -> tuple[list[Finding], ClassTable]:
+    """Success and what follows from it, for guesses (repeats, n) of records not learnt from."""
+    y, n_classes, confidence = attribute.y, attribute.n_classes, context.confidence
+    hits = (guesses == y).astype(np.float64)
+    success = float(hits.mean())
+    if len(guesses) == 1:
+        low, high = wilson_interval(hits.sum(), len(y), confidence)
+        interval = float(low), float(high)
+    else:
+        interval = clipped(repeated_interval(hits, confidence), success, 0.0, 1.0)
+    majority = (y == np.bincount(y).argmax()).astype(np.float64)
+    advantage = success - float(majority.mean())
+    # The same records on both sides: what they have in common drops out.
+    gain = clipped(repeated_interval(hits - majority, confidence), advantage, -1.0, 1.0)
+    confusion = np.zeros((n_classes, n_classes), dtype=np.intp)
+    np.add.at(confusion, (y, guesses[0]), 1)
+    table = ClassTable(source, on, attribute.name, attribute.classes, confusion, confidence)
+    more: dict[str, Any] = {"threat_model": threat_model, "notes": notes}
+    found = [
+        context.finding("success", success, "lower bound", "share", source, attribute, on, interval, **more),
+        context.finding("advantage", advantage, "lower bound", "share", source, attribute, on, gain, **more),
+        *_worst_class(context, attribute, table, hits, threat_model),
+    ]
+    if on != "X":
+        rng = np.random.default_rng([context.seed, 7])
+        p, null = permutation_test(guesses[0], y, N_PERMUTATIONS, rng)
+        told = (
+            f"By chance alone: {null.mean():.4f} on average, {np.quantile(null, 0.95):.4f} in one case of 20."
+        )
+        found.append(
+            context.finding(
+                "p-value",
+                p,
+                "estimate",
+                "",
+                source,
+                attribute,
+                on,
+                threat_model=threat_model,
+                notes=f"{N_PERMUTATIONS} reorderings of the classes. {told}",
+            )
+        )
+    return found, table
+
+
+def _worst_class(
+    context: Context, attribute: Attribute, table: ClassTable, hits: FloatArray, threat_model: str
+) -> list[Finding]:
+    """The class that is guessed best, and the one that is told from the others best.
+
+    Intervals hold for all classes at once (Bonferroni), as the class was picked for its value.
+    """
+    n_classes, counts = attribute.n_classes, table.counts
+    level = 1 - (1 - context.confidence) / n_classes
+    if len(hits) == 1:
+        share = table.success
+        low, high = wilson_interval(np.diag(table.confusion), counts, level)
+    else:
+        parts = [hits[:, attribute.y == label] for label in range(n_classes)]
+        share = np.array([float(part.mean()) for part in parts])
+        ends = [clipped(repeated_interval(part, level), float(part.mean()), 0.0, 1.0) for part in parts]
+        low, high = np.array(ends).T
+    worst = int(share.argmax())
+    others = counts.sum() - counts
+    wrong = table.false_guesses
+    wrong_low, wrong_high = wilson_interval(np.rint(wrong * others), others, level)
+    right_low, right_high = wilson_interval(np.diag(table.confusion), counts, level)
+    gain = table.success - wrong
+    # Newcombe's interval for a difference of two shares.
+    gain_low = gain - np.hypot(table.success - right_low, wrong_high - wrong)
+    gain_high = gain + np.hypot(right_high - table.success, wrong - wrong_low)
+    most = int(gain.argmax())
+    more: dict[str, Any] = {"threat_model": threat_model}
+    return [
+        context.finding(
+            "worst-class success",
+            float(share[worst]),
+            "lower bound",
+            "share",
+            table.source,
+            attribute,
+            table.on,
+            (min(float(low.max()), float(share[worst])), float(high.max())),
+            notes=f"Class {attribute.classes[worst]}, {counts[worst]} records.",
+            **more,
+        ),
+        context.finding(
+            "worst-class advantage",
+            float(gain[most]),
+            "lower bound",
+            "share",
+            table.source,
+            attribute,
+            table.on,
+            (max(min(float(gain_low.max()), float(gain[most])), -1.0), min(float(gain_high.max()), 1.0)),
+            notes=f"Class {attribute.classes[most]}, {counts[most]} records.",
+            **more,
+        ),
+    ]
+
+
+def difference_finding(
+    context: Context,
+    attribute: Attribute,
+    many: IntArray,
+    one: IntArray,
+    source: str,
+    on: str,
+    threat_model: str,
+) -> Finding:
+    """Success from many codes of a record minus success from one, on the same records."""
+    y = attribute.y
+    gain = (many == y).astype(np.float64) - (one == y)
+    value = float(gain.mean())
+    interval = clipped(mean_interval(gain, context.confidence), value, -1.0, 1.0)
+    return context.finding(
+        "many-draws difference",
+        value,
+        "estimate",
+        "share",
+        source,
+        attribute,
+        on,
+        interval,
+        threat_model=threat_model,
+    )

@@ -1,0 +1,70 @@
+"""What a report says about itself: what was audited, how, with what, and what was not."""
+
+from __future__ import annotations
+
+import platform
+import time
+from typing import Any
+
+from .given import Given
+
+PACKAGES = ("privacyfunnel", "numpy", "scipy", "scikit-learn", "umap-learn")
+
+ALWAYS_OPEN = (
+    "Whether the mechanism was trained on these records: audit it on others.",
+    "Adversaries that were not tried, and knowledge about people that comes from elsewhere.",
+    "Several releases of one record, unless many_draws was set.",
+    "Records that are distributed in another way than these.",
+)
+
+
+def describe_audit(
+    mechanism: Any,
+    settings: dict[str, Any],
+    *,
+    name: str | None,
+    begun: float,
+    given: Given | None = None,
+    not_audited: list[str] | None = None,
+    n_jobs: int = 1,
+) -> dict[str, Any]:
+    """The `meta` of a report, in JSON types."""
+    described = repr(mechanism) if given is None else given.release.description
+    attributes = [] if given is None else [one.describe() for one in given.attributes]
+    meta: dict[str, Any] = {
+        "name": name or (type(mechanism).__name__ if mechanism is not None else "released codes"),
+        "mechanism": described,
+        "n_records": None if given is None else given.n,
+        "attributes": attributes,
+        "tasks": [] if given is None else [one.describe() for one in given.tasks],
+        "fingerprint": {} if given is None else dict(given.fingerprints),
+        "settings": settings,
+        "versions": {"python": platform.python_version(), **_versions()},
+        "audited": _audited(given),
+        "not_audited": [*(not_audited or []), *ALWAYS_OPEN],
+        "run": {"seconds": round(time.perf_counter() - begun, 3), "n_jobs": n_jobs},
+    }
+    if given is not None and not given.release.seeded:
+        meta["not_audited"].append(
+            "The mechanism has a randomness of its own: the seed of this audit does not fix its codes."
+        )
+    return meta
+
+
+def _audited(given: Given | None) -> list[str]:
+    if given is None:
+        return ["A table mechanism on a joint distribution."]
+    names = ", ".join(one.name for one in given.attributes)
+    return [f"{given.n} records, private: {names}.", f"Released by: {given.release.description}"]
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
