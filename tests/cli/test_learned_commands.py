@@ -89,8 +89,7 @@ def test_fit_says_what_it_did(pfunnel: Run, npz: Path) -> None:
     assert private["entropy"] == pytest.approx(np.log2(10), abs=0.05)
     loaded = pf.load(output)
     assert (loaded.alpha, loaded.classifier, loaded.hidden) == (0.02, "linear", (8,))
-    last = loaded.progress_.history[-1]
-    assert values["leakage_estimate"] == pytest.approx(last["leakage"] / np.log(2))
+    assert values["leakage_estimate"] == loaded.history_["leakage"].iloc[-1]
     ended = pfunnel("fit", npz, "-o", output, *TINY)
     assert "120 records learned from" in ended.out
     assert "bits" in ended.out
@@ -316,7 +315,7 @@ def test_a_budget_that_is_not_met_is_a_failed_gate(
         interval = pf.Interval(0.0, 0.2, 0.95, "held-out", 0)
         bound = LeakageBound(0.1, 0.05, interval, 40, 80, "mlp", 0.2, 0.1, 0.5, 1.0)
         status = BudgetStatus.MET if met else BudgetStatus.NOT_MET
-        self.budget_ = Budget(self.max_leakage, bound, 0.18, met, status, 2.0, ())
+        self.budget_ = Budget(self.max_leakage, bound, 0.18, met, 0.25, status, 2.0, ())
 
     monkeypatch.setattr(Funnel, "_train", train)
     folder, target = npz.with_name("m"), 0.19 if met else 0.02
@@ -324,9 +323,72 @@ def test_a_budget_that_is_not_met_is_a_failed_gate(
     assert ended.code == (0 if met else 1), ended.err
     assert f"{target} bits {'met' if met else 'not met'}" in ended.out
     assert "at most 0.1800 bits" in ended.out
+    assert "25% of the variance" in ended.out
     assert pf.load(folder).budget_.accepted is met
     ended = pfunnel("fit", npz, "-o", folder, *TINY, "--max-leakage", target, "--json")
-    assert json.loads(ended.out)["budget"] == {"target": target, "upper": 0.18, "met": met}
+    budget = json.loads(ended.out)["budget"]
+    assert (budget["target"], budget["upper"], budget["met"], budget["explained"]) == (
+        target,
+        0.18,
+        met,
+        0.25,
+    )
+    assert budget["status"] == (BudgetStatus.MET if met else BudgetStatus.NOT_MET).value
+
+
+def test_settings_reach_the_estimator(pfunnel: Run, npz: Path) -> None:
+    output = npz.with_name("conv")
+    ended = pfunnel(
+        *("fit", npz, "-o", output, "-d", 2, "--epochs", 1, "--seed", 1),
+        *("--architecture", "conv", "--latent", "laplace", "--device", "cpu"),
+    )
+    assert ended.code == 0, ended.err
+    loaded = pf.load(output)
+    assert (loaded.architecture, loaded.latent, loaded.n_components) == ("conv", "laplace", 2)
+    for option, value, message in (
+        ("--architecture", "rnn", "'rnn' is unknown; choose one of mlp, conv"),
+        ("--latent", "cauchy", "'cauchy' is unknown; choose one of normal, laplace"),
+        ("--device", "abacus", "it is 'abacus'"),
+        ("--device", "xpu:7", "use 'cpu' or 'auto'"),
+    ):
+        ended = pfunnel("fit", npz, "-o", npz.with_name("none"), *TINY, option, value)
+        assert ended.code == 2
+        assert ended.err.count("\n") == 1
+        assert message in ended.err
+    assert not npz.with_name("none").exists()
+
+
+@pytest.mark.parametrize(
+    "shortage",
+    [
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes."),
+    ],
+)
+def test_too_little_memory(
+    pfunnel: Run, npz: Path, model: Path, monkeypatch: Any, shortage: Exception
+) -> None:
+    from privacyfunnel.learned import Funnel
+
+    def short(*args: Any, **more: Any) -> None:
+        raise shortage
+
+    for method in ("fit", "transform", "inverse_transform"):
+        monkeypatch.setattr(Funnel, method, short)
+    z = npz.with_name("z.npz")
+    np.savez(npz.with_name("codes.npz"), z=np.zeros((2, 3)))
+    for command, remedy in (
+        (("fit", npz, "-o", npz.with_name("m"), *TINY), "--hidden"),
+        (("encode", npz, "-m", model, "-o", z), "as CSV or Parquet"),
+        (("decode", npz.with_name("codes.npz"), "-m", model, "-o", z), "as CSV or Parquet"),
+    ):
+        ended = pfunnel(*command)
+        assert ended.code == 2
+        assert "there is not enough memory for these records" in ended.err
+        assert remedy in ended.err
+        assert "--n-z" not in ended.err
+        assert ended.err.count("\n") == 1
+    assert not z.exists()
 
 
 def test_a_full_disk_leaves_the_old_model(pfunnel: Run, npz: Path, model: Path, monkeypatch: Any) -> None:

@@ -110,12 +110,12 @@ from privacyfunnel.learned import Funnel
 from privacyfunnel.learned import training
 torch.set_num_threads(1)
 data = np.load(sys.argv[1] + "/data.npz")
-save = training.save_checkpoint
-def save_and_die(path, tensors, progress, fingerprint):
-    save(path, tensors, progress, fingerprint)
-    if progress.epoch == 2:
+save = training.write_checkpoint
+def save_and_die(path, tensors, state, fingerprint):
+    save(path, tensors, state, fingerprint)
+    if state["epoch"] == 2:
         os.kill(os.getpid(), 9)
-training.save_checkpoint = save_and_die
+training.write_checkpoint = save_and_die
 model = Funnel(8, hidden=(32, 32), epochs=4, random_state=5, checkpoint=sys.argv[1] + "/run")
 model.fit(data["x"], data["y"])
 """

@@ -92,6 +92,7 @@ def test_a_loaded_model_does_what_the_saved_one_did(name, models, digits, tmp_pa
         loaded.inverse_transform(z, **private), model.inverse_transform(z, **private)
     )
     assert loaded.progress_ == model.progress_
+    assert getattr(loaded, "budget_", "none of it") == getattr(model, "budget_", "none of it")
     assert loaded.history_.equals(model.history_)
     for attribute in ("seed_", "fingerprint_", "n_records_", "status_", "n_features_in_", "record_shape_"):
         assert getattr(loaded, attribute) == getattr(model, attribute)
@@ -112,8 +113,8 @@ def test_private_attributes_come_back_to_the_last_bit(digits, tmp_path):
         assert (one.name, one.entropy, one.mean, one.scale) == (two.name, two.entropy, two.mean, two.scale)
         if two.classes is not None:
             np.testing.assert_array_equal(one.classes, two.classes)
-            np.testing.assert_array_equal(one.frequencies, two.frequencies)
             assert one.classes.dtype == two.classes.dtype
+        np.testing.assert_array_equal(one.seen, two.seen)
 
 
 def test_feature_names_come_back(digits, tmp_path):
@@ -146,7 +147,8 @@ def test_the_manifest_tells_where_a_model_comes_from(folder, models):
     assert payload["training"]["final"] == model.progress_.history[-1]
     assert payload["weights"]["shapes"]["encoder.loc.weight"] == [3, 16]
     (private,) = payload["private"]
-    share = np.array(private["frequencies"])
+    share = np.array(private["counts"]) / 200
+    assert share.sum() == 1
     assert private["entropy_bits"] == pytest.approx(-(share * np.log2(share)).sum())
     weights = folder / f"weights-{payload['weights']['sha256']}.safetensors"
     assert hashlib.sha256(weights.read_bytes()).hexdigest() == payload["weights"]["sha256"]
@@ -168,7 +170,7 @@ def test_what_a_budget_reached_comes_back(models, tmp_path):
     interval = Interval(-0.01, 0.04, 0.95, "held-out", 0)
     bound = LeakageBound(0.02, math.inf, interval, 100, 200, "mlp", 0.3, 0.2, 0.5, 1.0)
     audit = Audit(3, 2.0, bound, 0.04, 12.5, True)
-    budget = Budget(0.05, bound, 0.04, True, BudgetStatus.MET, 2.0, (audit, audit))
+    budget = Budget(0.05, bound, 0.04, True, 0.3, BudgetStatus.MET, 2.0, (audit, audit))
     model = copy.copy(models["funnel"])
     model.budget_ = budget
     model.save(tmp_path)
@@ -343,9 +345,15 @@ DAMAGE = {
         "changed by hand",
     ),
     "unknown class": (in_payload("class", "os.system"), "no estimator 'os.system'"),
-    "other class": (in_payload("class", "Autoencoder"), "unknown or missing"),
+    "other class": (in_payload("class", "Autoencoder"), "does not know the setting 'classifier'"),
     "path": (in_payload("weights", {"sha256": "../../secret"}), "names no weights"),
-    "unknown setting": (setting("depth", 3), "'depth' is unknown or missing"),
+    "unknown setting": (
+        setting("depth", 3),
+        rf"\({pf.__version__}\) does not know the setting 'depth' of Funnel; the model was saved by version "
+        rf"{pf.__version__}",
+    ),
+    "a session's": (setting("release_state", 3), "does not know the setting 'release_state'"),
+    "nats": (in_payload("training", {"unit": "nat", "status": "FINISHED"}), "in 'nat' and not in bits"),
     "other size": (setting("n_components", 4), "have shape"),
     "huge size": (setting("n_components", 10**12), "damaged"),
     "bad size": (setting("hidden", ["a"]), "damaged"),
@@ -369,6 +377,22 @@ def test_damage_gets_one_sentence(name, folder):
         pf.load(folder)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith(str(folder))
+
+
+def test_a_setting_newer_than_the_file_takes_its_default(folder, models, digits):
+    def older(document):
+        del document["payload"]["settings"]["classifier_steps"]
+        document["payload"]["settings"]["alpha"] = 0.5
+        document["payload"]["versions"]["privacyfunnel"] = "0.0.1"
+
+    change_manifest(folder, older)
+    loaded = pf.load(folder)
+    assert (loaded.classifier_steps, loaded.alpha) == (Funnel().classifier_steps, 0.5)
+    assert_same(loaded, models["funnel"])
+    loaded.partial_fit(digits[0], digits[1])
+    change_manifest(folder, lambda d: d["payload"]["settings"].update(colour="red"))
+    with pytest.raises(FileFormatError, match=r"'colour' of Funnel; the model was saved by version 0\.0\.1"):
+        pf.load(folder)
 
 
 def test_classes_must_be_consistent(folder):

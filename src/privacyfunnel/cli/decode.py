@@ -39,7 +39,7 @@ def decode(
     or arrays of the names that the model was fitted with.
     """
     from .output import plural, print_facts, print_json
-    from .records import check_kind, write_records
+    from .records import PARTS, check_kind, enough_memory, write_records
 
     begun = time.perf_counter()
     options.check_outputs([output], [codes])
@@ -48,7 +48,8 @@ def decode(
     known = getattr(funnel, "feature_names_in_", None)
     n_features = int(funnel.n_features_in_)
     names = [f"x{j}" for j in range(n_features)] if known is None else [str(name) for name in known]
-    n_records = write_records(output, "x", names, _reconstructed(funnel, codes, delimiter))
+    with enough_memory(codes, PARTS):
+        n_records = write_records(output, "x", names, _reconstructed(funnel, codes, delimiter))
     values: dict[str, Any] = {
         "command": "decode",
         "codes": codes,

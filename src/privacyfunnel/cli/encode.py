@@ -40,7 +40,7 @@ def encode(
     Release once and hand out the result: a second release of the same records tells more.
     """
     from .output import plural, print_facts, print_json
-    from .records import check_kind, write_records
+    from .records import PARTS, check_kind, enough_memory, write_records
 
     begun = time.perf_counter()
     options.check_outputs([output], [data])
@@ -52,7 +52,8 @@ def encode(
         warn("--seed: whoever knows or guesses the seed can undo the noise; use it for tests only.")
         funnel.set_params(release_state=np.random.default_rng(seed))
     names = [str(name) for name in funnel.get_feature_names_out()]
-    n_records = write_records(output, "z", names, _codes(funnel, data, delimiter))
+    with enough_memory(data, PARTS):
+        n_records = write_records(output, "z", names, _codes(funnel, data, delimiter))
     values: dict[str, Any] = {
         "command": "encode",
         "data": data,

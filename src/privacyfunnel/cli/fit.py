@@ -22,6 +22,8 @@ METHODS = {
     "autoencoder": "Autoencoder",
 }
 
+_MEMORY = "use smaller --hidden layers or fewer records, or train on parts of them in Python with partial_fit"
+
 
 def _choice(*allowed: str) -> Any:
     def check(value: str | None) -> str | None:
@@ -113,15 +115,28 @@ def fit(
     likelihood: Annotated[
         str | None,
         _setting(
-            "What the reconstruction error is: gaussian, bernoulli, laplace or exponential.",
+            "What the reconstruction error is: gaussian, bernoulli (X in [0, 1]), laplace or exponential.",
             "gaussian",
             "NAME",
             callback=_choice("gaussian", "bernoulli", "laplace", "exponential"),
         ),
     ] = None,
+    latent: Annotated[
+        str | None,
+        _setting("Noise of the code.", "normal", "normal|laplace", callback=_choice("normal", "laplace")),
+    ] = None,
+    architecture: Annotated[
+        str | None,
+        _setting(
+            "Fully connected networks, or convolutions for square images.",
+            "mlp",
+            "mlp|conv",
+            callback=_choice("mlp", "conv"),
+        ),
+    ] = None,
     hidden: Annotated[
         list[int] | None,
-        _setting("Size of a hidden layer of the encoder. Repeat for several.", "500, 500", min=1),
+        _setting("Size of a hidden layer of the encoder, mlp. Repeat for several.", "500, 500", min=1),
     ] = None,
     epochs: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Passes over the records.")] = 100,
     batch_size: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Records in a step.")] = 256,
@@ -135,17 +150,23 @@ def fit(
         str | None,
         typer.Option(metavar="FOLDER", help="Save every epoch here; the same command goes on from there."),
     ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Where to train: cpu, cuda or mps; auto takes a GPU if there is one."
+        ),
+    ] = "auto",
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
 ) -> None:
     """Learn a code Z of the records in DATA that keeps them reconstructible and tells little about Y.
 
     The folder that is written, and new records, are all that 'pfunnel encode' needs: releasing never asks for
-    the private column. The leakage that is printed is what the classifier inside training still finds, an
-    estimate from below: judge a release on records that were not trained on.
+    the private column. The leakage that is printed is what the classifier inside training finds in the
+    records it learns from, and no bound: judge a release on records that were not trained on.
     """
     from .output import print_json
-    from .records import read_records
+    from .records import enough_memory, read_records
 
     begun = time.perf_counter()
     options.check_folder(output, [data])
@@ -159,9 +180,12 @@ def fit(
         "classifier": classifier,
         "classifier_steps": classifier_steps,
         "likelihood": likelihood,
+        "latent": latent,
+        "architecture": architecture,
         "hidden": tuple(hidden) if hidden else None,
     }
     from .. import learned
+    from ..learned.inputs import pick_device
 
     kind = getattr(learned, METHODS[method])
     given = {name: value for name, value in settings.items() if value is not None}
@@ -169,7 +193,7 @@ def fit(
         raise InvalidInputError(
             f"--{foreign[0].replace('_', '-')} is no setting of --method {method}; leave it out."
         )
-    records = read_records(data, private or [], drop or [], delimiter)
+    pick_device(device)
     model = kind(
         components,
         **given,
@@ -178,8 +202,10 @@ def fit(
         learning_rate=learning_rate,
         random_state=seed,
         checkpoint=checkpoint,
+        device=device,
     )
-    _fit(model, data, records, private or [])
+    with enough_memory(data, _MEMORY):
+        _fit(model, data, read_records(data, private or [], drop or [], delimiter), private or [])
     model.save(output)
     values = _values(model, data, output, method) | {"seconds": time.perf_counter() - begun}
     if as_json:
@@ -207,6 +233,11 @@ def _print(values: dict[str, Any]) -> None:
             "Budget",
             "" if budget is None else f"{budget['target']:g} bits {'met' if budget['met'] else 'not met'}",
             "" if budget is None else f"fresh adversaries find at most {_bits(budget['upper'])}",
+        ),
+        (
+            "Utility",
+            "" if budget is None else f"{max(budget['explained'], 0):.0%} of the variance",
+            "that records kept from training have, explained by their reconstruction",
         ),
         ("Status", values["status"], ""),
         ("Saved", values["model"], f"{plural(values['epochs'], 'epoch')} in {values['seconds']:.1f} s"),
@@ -250,7 +281,6 @@ def _values(model: LearnedFunnel, data: str, output: str, method: str) -> dict[s
     history = model.progress_.history
     last = history[-1] if history else {}
     columns = () if model.private_ is None else model.private_.columns
-    leakage = last.get("leakage")
     budget = getattr(model, "budget_", None)
     return {
         "command": "fit",
@@ -271,13 +301,15 @@ def _values(model: LearnedFunnel, data: str, output: str, method: str) -> dict[s
         "epochs": model.progress_.epoch,
         "status": model.status_.value,
         "finished": model.status_.ok,
-        "leakage_estimate": None if leakage is None or not columns else leakage / math.log(2),
+        "leakage_estimate": last.get("leakage"),
         "budget": None
         if budget is None
         else {
             "target": budget.target,
             "upper": budget.upper if math.isfinite(budget.upper) else None,
             "met": budget.accepted,
+            "explained": budget.explained,
+            "status": budget.status.value,
         },
         "seed": model.seed_,
     }

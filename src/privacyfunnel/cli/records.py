@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 _REMEDY = "encode it as numbers first (for example one column a category), or leave it out with --drop"
 
+# What helps 'pfunnel encode' and 'pfunnel decode' where memory is short.
+PARTS = "give them as CSV or Parquet, which is read and written in parts"
+
 
 @dataclass
 class Records:
@@ -27,6 +32,17 @@ class Records:
 
     def __len__(self) -> int:
         return int(self.x.num_rows) if hasattr(self.x, "num_rows") else len(self.x)
+
+
+@contextmanager
+def enough_memory(path: str, remedy: str) -> Iterator[None]:
+    """One sentence with the remedy where the memory, the GPU's too, does not suffice for the records."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # torch has no class of its own for it on the CPU
+        if isinstance(error, RuntimeError) and not re.search("allocate memory|out of memory", str(error)):
+            raise
+        raise InvalidInputError(f"{path}: there is not enough memory for these records; {remedy}.") from None
 
 
 def is_npz(path: str) -> bool:

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from .families import Latent, Likelihood
 from .private import PrivateAttributes
-from .steps import Batch, Terms, adam, frozen, spread, update
+from .steps import Batch, SamplingStep, Terms, adam, frozen, spread, update
 
 N_NOISE = 100  # inputs of the prior's generator
 WIDTH = 200  # hidden layers of the generator and the discriminators
@@ -34,7 +34,7 @@ def adversarial_mlp(sizes: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-2])
 
 
-class DeepVariationalStep:
+class DeepVariationalStep(SamplingStep):
     """DVPF (Razeghi et al. 2024) in six updates, each with an optimiser of its own.
 
     Modules: encoder, decoder P(X|Z), uncertainty_decoder P(X|Z,Y), generator of the prior, and the
@@ -62,8 +62,8 @@ class DeepVariationalStep:
         adversarial_rate: float,
         generator: torch.Generator,
     ) -> None:
-        self.modules, self.latent, self.likelihood = modules, latent, likelihood
-        self.private, self.alpha, self.generator = private, alpha, generator
+        super().__init__(modules, latent, likelihood, private, generator)
+        self.alpha = alpha
         self.optimisers = {
             step: adam(
                 [parameter for name in names for parameter in modules[name].parameters()],
@@ -83,7 +83,7 @@ class DeepVariationalStep:
     def _variational(self, x: Tensor, y: Tensor) -> tuple[Terms, Tensor]:
         """Step 1: the encoder and both decoders on the variational bound."""
         loc, log_scale = self.modules["encoder"](x)
-        z = self._draw(loc, log_scale)
+        z = self.draw(loc, log_scale)
         rec = self.likelihood.loss(self.modules["decoder"](z), x).mean()
         conditional = self.modules["uncertainty_decoder"](torch.cat([z, y], dim=1))
         conditional_rec = self.likelihood.loss(conditional, x).mean()
@@ -108,11 +108,11 @@ class DeepVariationalStep:
             terms[step] = loss.detach()
 
         with torch.no_grad():
-            codes, invented = self._draw(*self.modules["encoder"](x)), self._invent(x)
+            codes, invented = self.draw(*self.modules["encoder"](x)), self._invent(x)
         play("latent_discriminator", told_apart(*judged(on_z, codes, invented)))
 
         with frozen(on_z.parameters()):
-            codes, invented = self._draw(*self.modules["encoder"](x)), self._invent(x)
+            codes, invented = self.draw(*self.modules["encoder"](x)), self._invent(x)
             as_code, as_invented = judged(on_z, codes, invented)
             play("latent_game", told_apart(as_invented, as_code))
 
@@ -127,10 +127,6 @@ class DeepVariationalStep:
         with frozen(on_xy.parameters()):
             play("attribute_game", taken_for_real(judged(on_xy, pairs, self._beside(self._invent(x), y))[1]))
         return terms
-
-    def _draw(self, loc: Tensor, log_scale: Tensor) -> Tensor:
-        noise = self.latent.noise(tuple(loc.shape), self.generator, loc.device)
-        return loc + log_scale.exp() * noise
 
     def _invent(self, like: Tensor) -> Tensor:
         """Codes from the prior's generator, as many as there are records."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import warnings
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,17 +20,12 @@ from ..errors import ConvergenceWarning, InvalidInputError
 from ..progress import progress_bar
 from ..sampling import uniform
 from .families import latent, likelihood
-from .inputs import as_tensor, check_settings, draw_seed, fingerprint_of, pick_device
-from .networks import (
-    ConvolutionalDecoder,
-    ConvolutionalEncoder,
-    Encoder,
-    Prior,
-    mlp,
-)
-from .private import PrivateAttributes, describe, split_columns
+from .folders import training_lock
+from .inputs import as_tensor, check_settings, draw_seed, fingerprint_of, pick_device, split_columns
+from .networks import Prior, make_decoder, make_encoder
+from .private import PrivateAttributes, describe, same_classes
 from .steps import Step
-from .training import Progress, resume, train
+from .training import Progress, train
 
 # Records encoded at a time.
 CHUNK = 4096
@@ -37,11 +33,31 @@ CHUNK = 4096
 FREE_TO_CHANGE = ("checkpoint", "device", "progress", "release_state")
 
 
+@dataclass(eq=False, repr=False)
 class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators. Subclasses name their networks and their step."""
+    """Base of the estimators. Subclasses name their networks and their step.
 
-    needs_private = True  # at fit
-    decoder_needs_private = False
+    The settings are the fields of a dataclass: its constructor stores them as they come, which is what
+    scikit-learn asks of one. `Funnel` explains them.
+    """
+
+    n_components: int = 64
+    _: KW_ONLY
+    hidden: Sequence[int] = (500, 500)
+    architecture: str = "mlp"
+    latent: str = "normal"
+    likelihood: str = "gaussian"
+    epochs: int = 100
+    batch_size: int = 256
+    learning_rate: float = 3e-4
+    random_state: Any = None
+    release_state: Any = None
+    checkpoint: Any = None
+    device: str = "auto"
+    progress: bool | None = None
+
+    needs_private: ClassVar[bool] = True  # at fit
+    decoder_needs_private: ClassVar[bool] = False
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
         raise NotImplementedError
@@ -50,6 +66,20 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self, modules: nn.ModuleDict, private: PrivateAttributes | None, generator: torch.Generator
     ) -> Step:
         raise NotImplementedError
+
+    def _build_anew(self, private: PrivateAttributes | None) -> None:
+        """All networks, optimisers and random numbers of a new training."""
+        self.device_ = pick_device(self.device)
+        self.seed_ = draw_seed(self.random_state)
+        self.private_: PrivateAttributes | None = private
+        seeds = np.random.SeedSequence(self.seed_).generate_state(2)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(seeds[0]))
+            self.modules_: nn.ModuleDict = self._build(self.n_features_in_, private).to(self.device_)
+        self.generator_: torch.Generator = torch.Generator().manual_seed(int(seeds[1]))
+        self.step_ = self._step(self.modules_, private, self.generator_)
+        self.progress_ = Progress(seed=self.seed_)
+        self.fingerprint_, self.n_records_ = "", 0
 
     def fit(self, X: Any, y: Any = None, *, private: Any = None) -> LearnedFunnel:
         """Learn the release from records X and their private attributes.
@@ -65,12 +95,26 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         folder = None if self.checkpoint is None else Path(self.checkpoint)
         return self._run(int(self.epochs), None if folder is None else folder / "checkpoint.safetensors")
 
-    def partial_fit(self, X: Any, y: Any = None, *, private: Any = None) -> LearnedFunnel:
-        """Train for one more epoch on these records; the first call fixes features and private classes.
+    def partial_fit(
+        self, X: Any, y: Any = None, *, private: Any = None, classes: Any = None
+    ) -> LearnedFunnel:
+        """Train for one more epoch on these records, a part of the data; for data larger than memory.
 
-        Writes no checkpoints: the caller has the loop, and with it the place to save.
+        The first call fixes features and private classes. H(Y) is that of all records seen so far. Writes no
+        checkpoints: the caller has the loop, and with it the place to save.
+
+        Parameters
+        ----------
+        X, y, private : as for `fit`
+        classes : all classes of the private attribute, or a mapping from attribute to its classes
+            For the first call, where the first part may lack some. By default those that occur in it.
         """
-        self._begin(X, y, private, anew=not hasattr(self, "modules_"))
+        if getattr(self, "max_leakage", None) is not None:
+            raise InvalidInputError(
+                "partial_fit cannot keep a budget: audits need records that no call trains on. Use fit, or "
+                "leakage_weight instead of max_leakage."
+            )
+        self._begin(X, y, private, anew=not hasattr(self, "modules_"), classes=classes)
         return self._run(self.progress_.epoch + 1)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -80,8 +124,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         is set. Several releases of one record tell more than one.
         """
         loc, log_scale = self.encode(X)
-        rng = self.release_state
-        numbers = uniform(loc.size, np.random.default_rng(rng) if isinstance(rng, (int, np.integer)) else rng)
+        numbers = uniform(loc.size, self.release_state)
         # Uniform numbers are multiples of 2⁻⁵³ from 0 on; half a step up keeps the quantile finite.
         noise = latent(self.latent).quantile(torch.from_numpy(numbers + 2.0**-54)).numpy().reshape(loc.shape)
         codes: NDArray[np.float32] = (loc + np.exp(log_scale) * noise).astype(np.float32)
@@ -134,46 +177,52 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         encoder: Any = self.modules_["encoder"]
         return int(encoder.loc.out_features)
 
-    def _begin(self, X: Any, y: Any, private: Any, *, anew: bool) -> None:
+    def _begin(self, X: Any, y: Any, private: Any, *, anew: bool, classes: Any = None) -> None:
+        """Check everything, and build what does not exist yet."""
         check_settings(self.get_params(deep=False))
         x = self._records(X, reset=anew)
-        attributes = self._private_columns(y, private, len(x))
+        self._check_range(x)
+        known = None if anew or self.private_ is None else self.private_.names
+        columns = self._private_columns(y, private, len(x), known)
+        targets: list[Tensor] = []
+        attributes = None if anew else self.private_
+        if columns is not None:
+            values = [column for _, column in columns]
+            if attributes is None:
+                attributes = describe(columns, classes)
+                targets = attributes.encode(values)
+            else:
+                same_classes(attributes, columns, classes)
+                targets = attributes.encode(values)
+                attributes = attributes.after(targets)
         if anew:
-            self.device_ = self._pick_device()
-            self.seed_ = draw_seed(self.random_state)
-            self.private_ = None if attributes is None else describe(attributes)
-            seeds = np.random.SeedSequence(self.seed_).generate_state(2)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(int(seeds[0]))
-                self.modules_ = self._build(self.n_features_in_, self.private_).to(self.device_)
-            self.generator_ = torch.Generator().manual_seed(int(seeds[1]))
-            self.step_ = self._step(self.modules_, self.private_, self.generator_)
-            self.progress_ = Progress()
-        self.targets_ = (
-            []
-            if self.private_ is None or attributes is None
-            else self.private_.encode([v for _, v in attributes])
-        )
-        self.x_ = x
+            self._build_anew(attributes)
+        else:
+            self.private_ = self.step_.private = attributes
+        self.x_, self.targets_ = x, targets
 
     def _run(self, epochs: int, checkpoint: Path | None = None) -> LearnedFunnel:
         try:
+            # Of all calls of partial_fit in their order.
+            self.fingerprint_ = fingerprint_of([self.x_, *self.targets_], after=self.fingerprint_)
+            self.n_records_ += len(self.x_)
             self._run_epochs(epochs, checkpoint)
-            self.n_records_ = len(self.x_)
         finally:
             del self.x_, self.targets_  # training data must not travel with the model, whatever happens
-        self.status_ = self.progress_.status
-        if not self.status_.ok:
-            warnings.warn(f"{type(self).__name__}: {self.status_.value}", ConvergenceWarning, stacklevel=3)
+        self.status_, self.seed_ = self.progress_.status, self.progress_.seed
+        for note in self._notes():
+            warnings.warn(f"{type(self).__name__}: {note}", ConvergenceWarning, stacklevel=3)
         return self
 
+    def _notes(self) -> list[str]:
+        """What the user should be warned of after training."""
+        return [] if self.status_.ok else [self.status_.value]
+
     def _run_epochs(self, epochs: int, checkpoint: Path | None) -> None:
-        self.fingerprint_ = fingerprint_of([self.x_, *self.targets_])
-        fingerprint = self._run_fingerprint()
-        if checkpoint is not None:
-            checkpoint.parent.mkdir(parents=True, exist_ok=True)
-            self.progress_ = resume(checkpoint, self.step_, self.generator_, fingerprint)
-        with progress_bar(f"Training {type(self).__name__}", self.progress) as report:
+        with (
+            progress_bar(f"Training {type(self).__name__}", self.progress) as report,
+            training_lock(None if checkpoint is None else checkpoint.parent),
+        ):
             self._train(
                 self.step_,
                 self.x_.to(self.device_),
@@ -183,7 +232,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 generator=self.generator_,
                 progress=self.progress_,
                 checkpoint=checkpoint,
-                fingerprint=fingerprint,
+                fingerprint=self._run_fingerprint(),
                 report=report,
             )
 
@@ -192,7 +241,13 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def history_(self) -> Any:
-        """The mean of every term of the objective by epoch, in nats, as a frame."""
+        """The means of every epoch as a frame: a column for each term of the objective.
+
+        Information is in bits: `leakage` (Î(Z;Y)), `cross_entropy`, `divergence`, `prior_divergence`,
+        `reconstruction` (−E log P(X|Z)), `residual`, and the games of DVPF. Without a unit are `epoch`,
+        `code_spread` (the standard deviation of the codes' locations) and the columns that end in `loss`:
+        what the optimisers lower, which may hold squares.
+        """
         from ..frames import make_frame
 
         rows = self.progress_.history
@@ -212,16 +267,22 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         elif reset:
             self.record_shape_ = None
         table = validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
-        family = likelihood(self.likelihood)
-        if reset and (table.min() < family.lowest or table.max() > family.highest):
-            raise InvalidInputError(
-                f"X must lie between {family.lowest:g} and {family.highest:g} for "
-                f"likelihood={family.name!r}; it lies between {table.min():g} and {table.max():g}. "
-                "Scale it, or choose another likelihood."
-            )
         return as_tensor(table)
 
-    def _private_columns(self, y: Any, private: Any, n: int) -> list[tuple[str, NDArray[Any]]] | None:
+    def _check_range(self, x: Tensor) -> None:
+        """Refuse records that the likelihood has no density for."""
+        family = likelihood(self.likelihood)
+        low, high = float(x.min()), float(x.max())
+        if low < family.lowest or high > family.highest:
+            raise InvalidInputError(
+                f"X must lie between {family.lowest:g} and {family.highest:g} for "
+                f"likelihood={family.name!r}; it lies between {low:g} and {high:g}. "
+                "Scale it, or choose another likelihood."
+            )
+
+    def _private_columns(
+        self, y: Any, private: Any, n: int, names: Sequence[str] | None
+    ) -> list[tuple[str, NDArray[Any]]] | None:
         given = y if private is None else private
         if given is None:
             if self.needs_private:
@@ -230,7 +291,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     "private attribute, as y or as private=."
                 )
             return None
-        return split_columns(given, n) if self.needs_private else None
+        return split_columns(given, n, names) if self.needs_private else None
 
     def _codes(self, Z: Any) -> Tensor:
         check_is_fitted(self)
@@ -254,14 +315,10 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return records.reshape(len(records), *self.record_shape_) if self.record_shape_ else records
 
     def _encoder(self, n_features: int) -> nn.Module:
-        if self.architecture == "conv":
-            return ConvolutionalEncoder(self._side(n_features), 16, self.n_components)
-        return Encoder(n_features, tuple(self.hidden), self.n_components)
+        return make_encoder(self.architecture, n_features, tuple(self.hidden), self.n_components)
 
     def _decoder(self, n_inputs: int, n_features: int) -> nn.Module:
-        if self.architecture == "conv":
-            return ConvolutionalDecoder(n_inputs, 16, self._side(n_features))
-        return mlp([n_inputs, *tuple(self.hidden)[-1:], n_features])
+        return make_decoder(self.architecture, n_inputs, tuple(self.hidden), n_features)
 
     def _networks(self, n_features: int, n_extra: int = 0) -> dict[str, nn.Module]:
         return {
@@ -269,18 +326,6 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "decoder": self._decoder(self.n_components + n_extra, n_features),
             "prior": Prior(self.n_components),
         }
-
-    def _side(self, n_features: int) -> int:
-        side = math.isqrt(n_features)
-        if side * side != n_features or side % 4:
-            raise InvalidInputError(
-                f"architecture='conv' needs square single-channel images whose side is a multiple of 4; "
-                f"a record has {n_features} values. Use architecture='mlp'."
-            )
-        return side
-
-    def _pick_device(self) -> torch.device:
-        return pick_device(self.device)
 
     def _run_fingerprint(self) -> str:
         """Of data and settings: a checkpoint of another run must not be continued."""

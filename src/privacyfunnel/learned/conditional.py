@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from torch import nn
 from ..errors import InvalidInputError
 from .base import LearnedFunnel
 from .families import latent, likelihood
-from .private import PrivateAttributes, split_columns
+from .inputs import split_columns
+from .private import PrivateAttributes
 from .steps import ConditionalStep
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ConditionalFunnel(LearnedFunnel):
     """CPF (Rodríguez-Gálvez, Thobaben & Skoglund 2021): min D[P(Z|x) ‖ N(0, I)] + γ E[−log P(X|Z,Y)].
 
@@ -33,38 +35,7 @@ class ConditionalFunnel(LearnedFunnel):
 
     decoder_needs_private = True
 
-    def __init__(
-        self,
-        n_components: int = 64,
-        *,
-        gamma: float = 1.0,
-        hidden: Sequence[int] = (500, 500),
-        architecture: str = "mlp",
-        latent: str = "normal",
-        likelihood: str = "gaussian",
-        epochs: int = 100,
-        batch_size: int = 256,
-        learning_rate: float = 3e-4,
-        random_state: Any = None,
-        release_state: Any = None,
-        checkpoint: Any = None,
-        device: str = "auto",
-        progress: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.gamma = gamma
-        self.hidden = hidden
-        self.architecture = architecture
-        self.latent = latent
-        self.likelihood = likelihood
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-        self.release_state = release_state
-        self.checkpoint = checkpoint
-        self.device = device
-        self.progress = progress
+    gamma: float = 1.0
 
     def inverse_transform(self, Z: Any, private: Any = None) -> NDArray[np.float32]:
         """The reconstruction E[X|z, y]. The private attribute of each record is needed."""
@@ -75,7 +46,8 @@ class ConditionalFunnel(LearnedFunnel):
             )
         codes = self._codes(Z)
         assert self.private_ is not None
-        targets = self.private_.encode([values for _, values in split_columns(private, len(codes))])
+        columns = split_columns(private, len(codes), self.private_.names)
+        targets = self.private_.encode([values for _, values in columns])
         return self._decode(torch.cat([codes, self.private_.one_hot(targets)], dim=1))
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:

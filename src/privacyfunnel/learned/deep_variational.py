@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -15,6 +14,7 @@ from .families import latent, likelihood
 from .private import PrivateAttributes
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DeepVariationalFunnel(LearnedFunnel):
     """DVPF (Razeghi, Rahimi & Marcel 2024): a reconstruction, not the authors' program.
 
@@ -63,40 +63,8 @@ class DeepVariationalFunnel(LearnedFunnel):
     The others are those of `Funnel`; `batch_size` is 2 or more.
     """
 
-    def __init__(
-        self,
-        n_components: int = 64,
-        *,
-        alpha: float = 0.1,
-        adversarial_rate: float = 0.1,
-        hidden: Sequence[int] = (500, 500),
-        architecture: str = "mlp",
-        latent: str = "normal",
-        likelihood: str = "gaussian",
-        epochs: int = 100,
-        batch_size: int = 256,
-        learning_rate: float = 3e-4,
-        random_state: Any = None,
-        release_state: Any = None,
-        checkpoint: Any = None,
-        device: str = "auto",
-        progress: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.adversarial_rate = adversarial_rate
-        self.hidden = hidden
-        self.architecture = architecture
-        self.latent = latent
-        self.likelihood = likelihood
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-        self.release_state = release_state
-        self.checkpoint = checkpoint
-        self.device = device
-        self.progress = progress
+    alpha: float = 0.1
+    adversarial_rate: float = 0.1
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
         assert private is not None

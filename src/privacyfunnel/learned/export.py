@@ -14,10 +14,11 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ..errors import DataFileError, MissingDependencyError
+from ..errors import MissingDependencyError
 from ..persistence import Path_, write_atomic
 from .base import LearnedFunnel
 from .families import Likelihood, likelihood
+from .folders import made_folder
 
 
 def export_onnx(estimator: LearnedFunnel, folder: Path_) -> tuple[Path, Path]:
@@ -38,12 +39,6 @@ def export_onnx(estimator: LearnedFunnel, folder: Path_) -> tuple[Path, Path]:
     _require_onnx()
     check_is_fitted(estimator)
     target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataFileError(
-            f"{target}: cannot create the folder ({error.strerror or error}); choose another name."
-        ) from None
     modules, n_components = estimator.modules_, int(estimator._n_features_out)
     encoder = _Released(modules["encoder"])
     decoder = _Reconstructed(modules["decoder"], likelihood(estimator.likelihood))
@@ -55,8 +50,9 @@ def export_onnx(estimator: LearnedFunnel, folder: Path_) -> tuple[Path, Path]:
     paths = target / "encoder.onnx", target / "decoder.onnx"
     x = {"x": torch.zeros(2, estimator.n_features_in_)}
     files = _onnx(encoder, x, ["loc", "scale"]), _onnx(decoder, inputs, ["x_hat"])
-    for path, data in zip(paths, files, strict=True):
-        write_atomic(path, data)
+    with made_folder(target):
+        for path, data in zip(paths, files, strict=True):
+            write_atomic(path, data)
     return paths
 
 

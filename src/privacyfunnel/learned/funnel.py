@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import InvalidInputError
 from .base import LearnedFunnel
-from .budget import Budget, train_within_budget
+from .budget import Budget, BudgetStatus
+from .budget_search import train_within_budget
 from .families import latent, likelihood
 from .networks import mlp
 from .objectives import Weights
@@ -18,6 +18,7 @@ from .private import PrivateAttributes
 from .steps import AlternatingStep
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Funnel(LearnedFunnel):
     """Learn a code Z of X that keeps X reconstructible and tells little about a private Y.
 
@@ -28,8 +29,8 @@ class Funnel(LearnedFunnel):
 
     Y → X → Z holds by construction: the encoder sees X alone, so releasing never needs Y.
 
-    Guarantee: none. Training is a heuristic and Î(Z;Y) is what *this* classifier finds: a lower bound on what
-    is there. Judge a release by an audit on records the encoder never saw.
+    Guarantee: none. Training is a heuristic, and Î(Z;Y) is what *this* classifier finds in the records it
+    learns from: others may find more. Judge a release by an audit on records the encoder never saw.
 
     Parameters
     ----------
@@ -68,7 +69,8 @@ class Funnel(LearnedFunnel):
     release_state : None, int or Generator
         Seeds `transform`; None draws from the operating system's entropy.
     checkpoint : path, optional
-        Folder for a checkpoint after every epoch; a run that was killed continues from it.
+        Folder for a checkpoint after every epoch, with `max_leakage` after every audit; a run that was killed
+        continues from it to the same bits. One run at a time may use a folder.
     device : str
         "auto" takes a GPU if there is one.
     progress : bool, optional
@@ -76,71 +78,27 @@ class Funnel(LearnedFunnel):
 
     Attributes
     ----------
+    history_ : frame
+        A row an epoch; information in bits.
+    status_ : TrainingStatus
+        How training ended, as a sentence with the remedy.
+    private_ : PrivateAttributes
+        The private attributes and their classes.
     budget_ : Budget or None
         What the search for `max_leakage` reached, with its bound and trace.
     """
 
-    budget_: Budget | None = None
-
-    def __init__(
-        self,
-        n_components: int = 64,
-        *,
-        alpha: float = 1e-2,
-        beta: float = 5e-2,
-        leakage_weight: float = 1.0,
-        max_leakage: float | None = None,
-        objective: str = "dca",
-        classifier: str = "mlp",
-        classifier_steps: int = 3,
-        hidden: Sequence[int] = (500, 500),
-        architecture: str = "mlp",
-        latent: str = "normal",
-        likelihood: str = "gaussian",
-        offset: float = 0.0,
-        epochs: int = 100,
-        batch_size: int = 256,
-        learning_rate: float = 3e-4,
-        random_state: Any = None,
-        release_state: Any = None,
-        checkpoint: Any = None,
-        device: str = "auto",
-        progress: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.beta = beta
-        self.leakage_weight = leakage_weight
-        self.max_leakage = max_leakage
-        self.objective = objective
-        self.classifier = classifier
-        self.classifier_steps = classifier_steps
-        self.hidden = hidden
-        self.architecture = architecture
-        self.latent = latent
-        self.likelihood = likelihood
-        self.offset = offset
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-        self.release_state = release_state
-        self.checkpoint = checkpoint
-        self.device = device
-        self.progress = progress
-
-    def partial_fit(self, X: Any, y: Any = None, *, private: Any = None) -> LearnedFunnel:
-        if self.max_leakage is not None:
-            raise InvalidInputError(
-                "partial_fit cannot keep a budget: audits need records that no call trains on. Use fit, or "
-                "leakage_weight instead of max_leakage."
-            )
-        return super().partial_fit(X, y, private=private)
-
-    partial_fit.__doc__ = LearnedFunnel.partial_fit.__doc__
+    alpha: float = 1e-2
+    beta: float = 5e-2
+    leakage_weight: float = 1.0
+    max_leakage: float | None = None
+    objective: str = "dca"
+    classifier: str = "mlp"
+    classifier_steps: int = 3
+    offset: float = 0.0
 
     def _train(self, step: Any, x: Tensor, targets: list[Tensor], **options: Any) -> None:
-        self.budget_ = None
+        self.budget_: Budget | None = None
         if self.max_leakage is None:
             super()._train(step, x, targets, **options)
         else:
@@ -148,6 +106,18 @@ class Funnel(LearnedFunnel):
             self.budget_ = train_within_budget(
                 step, x, targets, max_leakage=self.max_leakage, private=self.private_, **options
             )
+
+    def _notes(self) -> list[str]:
+        budget = self.budget_
+        if budget is None or budget.status.ok:
+            return super()._notes()
+        found = (
+            f"max_leakage={budget.target:g} bit: at least {budget.bound.value:.3g} bit found, upper end "
+            f"{budget.upper:.3g}, {max(budget.explained, 0):.0%} of the records' variance explained. "
+        )
+        note = found + budget.status.value
+        # That a code says nothing is told once.
+        return [note] if budget.status is BudgetStatus.MET_BUT_USELESS else [*super()._notes(), note]
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
         assert private is not None
@@ -176,6 +146,7 @@ class Funnel(LearnedFunnel):
         )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Autoencoder(LearnedFunnel):
     """The reference point: a variational autoencoder with the same networks and no privacy term.
 
@@ -184,40 +155,8 @@ class Autoencoder(LearnedFunnel):
 
     needs_private = False
 
-    def __init__(
-        self,
-        n_components: int = 64,
-        *,
-        alpha: float = 1e-2,
-        beta: float = 1.0,
-        hidden: Sequence[int] = (500, 500),
-        architecture: str = "mlp",
-        latent: str = "normal",
-        likelihood: str = "gaussian",
-        epochs: int = 100,
-        batch_size: int = 256,
-        learning_rate: float = 3e-4,
-        random_state: Any = None,
-        release_state: Any = None,
-        checkpoint: Any = None,
-        device: str = "auto",
-        progress: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.beta = beta
-        self.hidden = hidden
-        self.architecture = architecture
-        self.latent = latent
-        self.likelihood = likelihood
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-        self.release_state = release_state
-        self.checkpoint = checkpoint
-        self.device = device
-        self.progress = progress
+    alpha: float = 1e-2
+    beta: float = 1.0
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
         return nn.ModuleDict(self._networks(n_features))

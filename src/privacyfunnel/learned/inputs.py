@@ -1,4 +1,4 @@
-"""What the learned estimators accept: settings, checked before any work; seeds, devices, data."""
+"""What the learned estimators accept: settings, checked before any work; seeds, devices, data, labels."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     for name in WEIGHTS:
         if name in settings and not (_is_finite(settings[name]) and settings[name] >= 0):
             raise InvalidInputError(f"{name} must be a finite number from 0 on; it is {settings[name]!r}.")
+    budget = settings.get("max_leakage")
+    if budget is not None and not (_is_finite(budget) and budget > 0):
+        raise InvalidInputError(f"max_leakage must be a positive number of bits; it is {budget!r}.")
+    if not _is_finite(settings.get("offset", 0.0)):
+        raise InvalidInputError(f"offset must be a finite number; it is {settings['offset']!r}.")
     rate = settings["learning_rate"]
     if not (_is_finite(rate) and rate > 0):
         raise InvalidInputError(f"learning_rate must be a finite number above 0; it is {rate!r}.")
@@ -51,11 +56,18 @@ def pick_device(name: Any) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.device(name)
+        device = torch.device(name)
     except (RuntimeError, TypeError):
         raise InvalidInputError(
             f"device must be 'auto' or a device of torch, such as 'cpu' or 'cuda:0'; it is {name!r}."
         ) from None
+    try:
+        torch.zeros(1, device=device).cpu()
+    except (AssertionError, NotImplementedError, RuntimeError):
+        raise InvalidInputError(
+            f"device {name!r} is not there, or not in this build of torch; use 'cpu' or 'auto'."
+        ) from None
+    return device
 
 
 def draw_seed(state: Any) -> int:
@@ -78,13 +90,105 @@ def as_tensor(table: NDArray[np.float32]) -> Tensor:
     return torch.from_numpy(np.require(table, requirements=["C", "W"]))
 
 
-def fingerprint_of(tensors: Sequence[Tensor]) -> str:
-    """A hash of the training data: records and private attributes."""
-    digest = hashlib.sha256()
+def fingerprint_of(tensors: Sequence[Tensor], after: str = "") -> str:
+    """A hash of the training data: records and private attributes, and those behind an earlier hash."""
+    digest = hashlib.sha256(after.encode())
     for tensor in tensors:
         digest.update(repr((tuple(tensor.shape), str(tensor.dtype))).encode())
         digest.update(np.ascontiguousarray(tensor.numpy()).ravel().view(np.uint8).data)
     return digest.hexdigest()
+
+
+def split_columns(
+    private: Any, n_rows: int, names: Sequence[str] | None = None
+) -> list[tuple[str, NDArray[Any]]]:
+    """The columns of an array, a frame, a series, a tensor or a sequence of labels, by name.
+
+    Parameters
+    ----------
+    private : the attributes of each record
+    n_rows : int
+        How many records there are.
+    names : sequence of str, optional
+        The attributes of an earlier fit: a frame's columns are put into this order, others go by position.
+    """
+    if isinstance(private, Tensor):
+        private = private.detach().cpu().numpy()
+    # pyarrow's tables name their columns elsewhere than pandas and polars.
+    named = getattr(private, "column_names", getattr(private, "columns", None))
+    if named is not None and not isinstance(private, np.ndarray):
+        columns = [(str(name), np.asarray(private[name])) for name in named]
+        if names is not None and {name for name, _ in columns} == {*names}:
+            columns.sort(key=lambda column: names.index(column[0]))
+        elif names is not None and len(names) > 1:
+            raise InvalidInputError(
+                f"private has the columns {', '.join(name for name, _ in columns)}; the first fit saw "
+                f"{', '.join(names)}, pass the same."
+            )
+    else:
+        table = np.asarray(private)
+        if table.ndim == 1:
+            name = getattr(private, "name", None)
+            columns = [("y" if name is None else str(name), table)]
+        elif table.ndim == 2 and table.shape[1] >= 1:
+            columns = [(f"y{j}", table[:, j]) for j in range(table.shape[1])]
+        else:
+            raise InvalidInputError(
+                f"private must be one column or a table of them; its shape is {table.shape}."
+            )
+    if names is not None:
+        if len(columns) != len(names):
+            raise InvalidInputError(
+                f"private has {len(columns)} columns; the first fit saw {len(names)} ({', '.join(names)}), "
+                "pass the same."
+            )
+        columns = [(name, values) for name, (_, values) in zip(names, columns, strict=True)]
+    for name, values in columns:
+        if len(values) != n_rows:
+            raise InvalidInputError(
+                f"private {name} has {len(values)} rows and X has {n_rows}; pass one private value for "
+                "each record."
+            )
+    return [(name, clean_labels(name, values)) for name, values in columns]
+
+
+def clean_labels(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Booleans, numbers or strings without gaps; objects become what they all are."""
+    if values.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in values])
+        if missing.any():
+            raise InvalidInputError(
+                f"private {name}: row {int(np.argmax(missing))} is missing; give it a class of its own, or "
+                "drop the record."
+            )
+        for types in ((str,), (bool, np.bool_), (Real,)):
+            if all(isinstance(value, types) for value in values):
+                values = np.array(values.tolist())
+                break
+    kind = values.dtype.kind
+    if kind == "T":
+        return values.astype(str)
+    if kind not in "biufU":
+        found = ", ".join(sorted({type(value).__name__ for value in values.tolist()}))
+        raise InvalidInputError(
+            f"Unknown label type: private {name} holds values of type {found}; pass all strings, or all "
+            "numbers, or all booleans."
+        )
+    if kind == "f" and not np.isfinite(values).all():
+        raise InvalidInputError(
+            f"private {name}: row {int(np.argmin(np.isfinite(values)))} is missing or infinite; give it a "
+            "value or drop the record."
+        )
+    return values
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas' NA is neither equal nor unequal to itself, so it goes by its name.
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and value != value)
+    )
 
 
 def _is_count(value: Any) -> bool:

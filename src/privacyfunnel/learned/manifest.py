@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
-from typing import Any, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import FileFormatError, InvalidInputError
 from ..persistence import require
@@ -20,6 +20,10 @@ from .private import PrivateAttributes, PrivateColumn
 SESSION = ("release_state", "checkpoint", "device", "progress")
 
 _DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|U[1-9][0-9]{0,5})")
+
+
+class UnknownSettingError(FileFormatError):
+    """A whole file of another version of the library."""
 
 
 @dataclass(frozen=True)
@@ -52,46 +56,24 @@ def encode_value(value: Any, name: str) -> Any:
     )
 
 
-def encode_result(value: Any) -> Any:
-    """A frozen dataclass of numbers, texts, enumerations, tuples and other such classes, as JSON."""
-    if is_dataclass(value):
-        return {part.name: encode_result(getattr(value, part.name)) for part in fields(value)}
-    if isinstance(value, Enum):
-        return value.name
-    if isinstance(value, tuple):
-        return [encode_result(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def read_result(kind: Any, value: Any) -> Any:
-    """The object of class `kind` that `encode_result` described; each field is checked for its type."""
-    if is_dataclass(kind) and isinstance(kind, type):
-        hints, names = get_type_hints(kind), {part.name for part in fields(kind)}
-        if not isinstance(value, dict) or value.keys() != names:
-            raise FileFormatError(f"the {kind.__name__} has other fields than expected.")
-        return kind(**{name: read_result(hints[name], value[name]) for name in names})
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind[value]
-    if get_origin(kind) is tuple and isinstance(value, list):
-        return tuple(read_result(get_args(kind)[0], part) for part in value)
-    if kind is float and (type(value) in (int, float) or value in ("inf", "-inf", "nan")):
-        return float(value)
-    if get_args(kind) and type(None) in get_args(kind):
-        return None if value is None else read_result(get_args(kind)[0], value)
-    if kind not in (int, str, bool) or type(value) is not kind:
-        raise FileFormatError(f"{value!r} is not a {getattr(kind, '__name__', kind)}.")
-    return value
-
-
 def read_settings(payload: dict[str, Any], kind: type[LearnedFunnel]) -> dict[str, Any]:
-    """Keyword arguments for the class; lists are tuples again."""
+    """Keyword arguments for the class; lists are tuples again.
+
+    A setting that the file lacks, because it is older than the setting, takes the default: the default of a
+    new setting must therefore be what older versions did. One that the class lacks might change what the
+    model does, so the file is refused.
+    """
     settings = require(payload, "settings", dict)
     known = {*kind().get_params(deep=False)} - {*SESSION}
-    if settings.keys() != known:
-        wrong = sorted(settings.keys() ^ known)
-        raise FileFormatError(f"the setting {wrong[0]!r} is unknown or missing.")
+    if unknown := sorted(settings.keys() - known):
+        from .. import __version__
+
+        versions = payload.get("versions")
+        written = versions.get("privacyfunnel") if isinstance(versions, dict) else None
+        raise UnknownSettingError(
+            f"this version of the library ({__version__}) does not know the setting {unknown[0]!r} of "
+            f"{kind.__name__}; the model was saved by version {written}, load it with that or a newer one."
+        )
     return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
 
 
@@ -103,18 +85,17 @@ def describe_private(private: PrivateAttributes | None) -> list[dict[str, Any]] 
 def _describe_column(column: PrivateColumn) -> dict[str, Any]:
     described: dict[str, Any] = {"name": column.name, "entropy_bits": column.entropy / math.log(2)}
     if column.classes is None:
-        return {**described, "mean": column.mean, "scale": column.scale}
+        return {**described, "mean": column.mean, "scale": column.scale, "moments": column.seen.tolist()}
     if not _DTYPE.fullmatch(column.classes.dtype.str):
         raise InvalidInputError(
             f"save: the classes of private {column.name} are of type {column.classes.dtype}, which a "
             "manifest cannot hold; fit with numbers or texts."
         )
-    assert column.frequencies is not None
     return {
         **described,
         "dtype": column.classes.dtype.str,
         "classes": column.classes.tolist(),
-        "frequencies": column.frequencies.tolist(),
+        "counts": [int(count) for count in column.seen],
     }
 
 
@@ -132,19 +113,23 @@ def _read_column(described: dict[str, Any]) -> PrivateColumn:
     wrong = FileFormatError(f"the private attribute {name!r} is inconsistent.")
     if "classes" not in described:
         mean, scale = require(described, "mean", float), require(described, "scale", float)
-        if not scale > 0:
+        column = PrivateColumn(name, None, _numbers(described, "moments"), mean, scale)
+        if not scale > 0 or column.seen.shape != (3,) or not column.seen[0] > 0:
             raise wrong
-        return PrivateColumn(name, None, 0.5 * float(np.log(2 * np.pi * np.e)), None, mean, scale)
-    dtype = require(described, "dtype", str)
-    if not _DTYPE.fullmatch(dtype):
+    else:
+        dtype = require(described, "dtype", str)
+        if not _DTYPE.fullmatch(dtype):
+            raise wrong
+        classes = np.array(require(described, "classes", list), dtype=dtype)
+        column = PrivateColumn(name, classes, _numbers(described, "counts"))
+        if classes.ndim != 1 or len(classes) < 2 or column.seen.shape != classes.shape:
+            raise wrong
+        if not (classes[1:] > classes[:-1]).all() or not column.seen.sum() > 0 or column.seen.min() < 0:
+            raise wrong
+    if not abs(column.entropy / math.log(2) - bits) < 1e-9:
         raise wrong
-    classes = np.array(require(described, "classes", list), dtype=dtype)
-    share = np.array(require(described, "frequencies", list), dtype=np.float64)
-    if classes.ndim != 1 or len(classes) < 2 or share.shape != classes.shape:
-        raise wrong
-    if not (classes[1:] > classes[:-1]).all() or not (share > 0).all() or abs(share.sum() - 1) > 1e-9:
-        raise wrong
-    entropy = float(-(share * np.log(share)).sum())  # to the last bit what fitting computed
-    if abs(entropy / math.log(2) - bits) > 1e-9:
-        raise wrong
-    return PrivateColumn(name, classes, entropy, share)
+    return column
+
+
+def _numbers(described: dict[str, Any], key: str) -> NDArray[np.float64]:
+    return np.array(require(described, key, list), dtype=np.float64)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
+from ..errors import InvalidInputError
+
 # Log-scales outside this range are numerically a point or no information at all; a floor on the scale also
 # keeps the code's own scale from escaping the classifier.
 LOWEST_LOG_SCALE, HIGHEST_LOG_SCALE = -7.0, 7.0
+CHANNELS = 16  # of the first convolution; the second has twice as many
 
 
 def mlp(sizes: Sequence[int]) -> nn.Sequential:
@@ -88,6 +92,32 @@ class Prior(nn.Module):
         super().__init__()
         self.loc = nn.Parameter(torch.zeros(n_components), requires_grad=False)
         self.log_scale = nn.Parameter(torch.zeros(n_components), requires_grad=False)
+
+
+def make_encoder(
+    architecture: str, n_features: int, hidden: Sequence[int], n_components: int
+) -> Encoder | ConvolutionalEncoder:
+    """The encoder of an estimator's settings."""
+    if architecture == "conv":
+        return ConvolutionalEncoder(_side(n_features), CHANNELS, n_components)
+    return Encoder(n_features, hidden, n_components)
+
+
+def make_decoder(architecture: str, n_inputs: int, hidden: Sequence[int], n_features: int) -> nn.Module:
+    """The decoder of an estimator's settings: the last of the hidden layers, as in the paper's table."""
+    if architecture == "conv":
+        return ConvolutionalDecoder(n_inputs, CHANNELS, _side(n_features))
+    return mlp([n_inputs, *hidden[-1:], n_features])
+
+
+def _side(n_features: int) -> int:
+    side = math.isqrt(n_features)
+    if side * side != n_features or side % 4:
+        raise InvalidInputError(
+            f"architecture='conv' needs square single-channel images whose side is a multiple of 4; "
+            f"a record has {n_features} values. Use architecture='mlp'."
+        )
+    return side
 
 
 def n_parameters(*modules: nn.Module) -> int:

@@ -13,8 +13,9 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +31,25 @@ from ..errors import DataFileError, FileFormatError, InvalidInputError
 from ..persistence import FORMAT, VERSIONS, Path_, load_json, require, save_json, write_atomic
 from .base import LearnedFunnel
 from .budget import Budget
-from .inputs import check_settings
+from .folders import made_folder, saving_lock
+from .funnel import Funnel
+from .inputs import check_settings, pick_device
 from .manifest import (
     SESSION,
     Manifest,
+    UnknownSettingError,
     describe_private,
-    encode_result,
     encode_value,
     read_private,
-    read_result,
     read_settings,
 )
+from .results import encode_result, read_result
 from .training import Progress, TrainingStatus
 
 KIND = "learned-funnel"
 MANIFEST = "manifest.json"
+# Seconds after which another process must have written its manifest, where folders cannot be locked.
+UNLOCKED_AGE = 3600.0
 
 # Written by this module and by nobody else, so they may be removed once no manifest names them.
 _WEIGHTS = re.compile(r"weights-[0-9a-f]{64}\.safetensors")
@@ -68,11 +73,11 @@ def save_model(estimator: LearnedFunnel, path: Path_) -> None:
     manifest = _describe(estimator, tensors, digest)
     _require_loadable(estimator, manifest, tensors)
     folder = Path(path)
-    with _folder(folder), _locked(folder):
+    with made_folder(folder), saving_lock(folder) as alone:
         _refuse_foreign(folder)
         write_atomic(folder / f"weights-{digest}.safetensors", data)
         save_json(folder / MANIFEST, KIND, VERSIONS[KIND], manifest)
-        _clean(folder, digest)
+        _clean(folder, digest, 0.0 if alone else UNLOCKED_AGE)
 
 
 def load_model(path: Path_) -> LearnedFunnel:
@@ -102,6 +107,8 @@ def load_model(path: Path_) -> LearnedFunnel:
             before = manifest.weights
     try:
         return _restore(manifest, tensors)
+    except UnknownSettingError as error:
+        raise FileFormatError(f"{folder / MANIFEST}: {error}") from None
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FileFormatError(f"{folder / MANIFEST}: the file is damaged: {reason} Save it again.") from None
@@ -130,7 +137,7 @@ def _describe(estimator: LearnedFunnel, tensors: Mapping[str, Tensor], digest: s
         "training": {
             "status": progress.status.name,
             "epoch": progress.epoch,
-            "unit": "nat",
+            "unit": "bit",
             "final": progress.history[-1] if progress.history else {},
             "history": progress.history,
         },
@@ -187,17 +194,19 @@ def _restore(manifest: Manifest, tensors: dict[str, Tensor]) -> LearnedFunnel:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator.record_shape_ = None if shape is None else tuple(shape)
     estimator.private_ = private
-    estimator.device_ = estimator._pick_device()
+    estimator.device_ = pick_device(estimator.device)
     estimator.modules_ = modules.to(estimator.device_)
     training = require(payload, "training", dict)
+    if training.get("unit") != "bit":
+        raise FileFormatError(f"the history is in {training.get('unit')!r} and not in bits.")
     status = estimator.status_ = TrainingStatus[training["status"]]
     epoch, history = require(training, "epoch", int), require(training, "history", list)
-    estimator.progress_ = Progress(epoch, history, status)
     estimator.seed_ = require(payload, "seed", int)
+    estimator.progress_ = Progress(epoch, history, status, estimator.seed_)
     estimator.fingerprint_ = require(payload, "fingerprint", str)
     estimator.n_records_ = require(payload, "n_records", int)
-    if payload["budget"] is not None:
-        estimator.budget_ = read_result(Budget, payload["budget"])
+    if isinstance(estimator, Funnel):
+        estimator.budget_ = read_result(Budget | None, payload["budget"])
     # For partial_fit: other batches and noise than in the epochs before.
     state = np.random.SeedSequence([estimator.seed_, epoch]).generate_state(1)
     estimator.generator_ = torch.Generator().manual_seed(int(state[0]))
@@ -297,45 +306,6 @@ def _versions() -> dict[str, str]:
     }
 
 
-@contextmanager
-def _folder(folder: Path) -> Iterator[None]:
-    """The folder exists inside the block; one that was made for nothing is removed."""
-    made = not folder.exists()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        what = "there is a file of this name" if folder.exists() else error.strerror or error
-        raise DataFileError(f"{folder}: cannot create the folder ({what}); choose another name.") from None
-    try:
-        yield
-    except BaseException:
-        if made:
-            with suppress(OSError):
-                folder.rmdir()
-        raise
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One process saves into a folder at a time, where the system can lock folders.
-
-    Without, one process could remove the weights of another whose manifest is not written yet.
-    """
-    try:
-        import fcntl
-
-        handle = os.open(folder, os.O_RDONLY)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        with suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)  # and with it the lock, also when the process is killed
-
-
 def _refuse_foreign(folder: Path) -> None:
     """Do not replace a manifest.json that is another program's; a damaged one may be replaced."""
     try:
@@ -348,10 +318,15 @@ def _refuse_foreign(folder: Path) -> None:
         )
 
 
-def _clean(folder: Path, digest: str) -> None:
-    """Remove weights that no manifest names any more, and what a killed process left behind."""
+def _clean(folder: Path, digest: str, age: float) -> None:
+    """Remove weights that no manifest names any more, and what a killed process left behind.
+
+    Files younger than `age` seconds stay: another process may be about to write the manifest that names them.
+    """
+    now = time.time()
     for entry in os.listdir(folder):
         stale = _WEIGHTS.fullmatch(entry) and entry != f"weights-{digest}.safetensors"
         if stale or _LEFTOVER.fullmatch(entry):
             with suppress(OSError):
-                os.unlink(folder / entry)
+                if age == 0 or now - os.stat(folder / entry).st_mtime > age:
+                    os.unlink(folder / entry)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Real
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,22 +14,49 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..errors import InvalidInputError
+from .inputs import clean_labels
 
 
 @dataclass(frozen=True, eq=False)
 class PrivateColumn:
-    """One attribute: its classes, or the mean and scale of a numeric one; and H(Y) in nats.
+    """One attribute: its classes, or what standardises a numeric one; and what was seen of it so far.
 
-    The entropy is the empirical one of the classes; for numbers that of the Gaussian with their variance,
-    after standardising.
+    Attributes
+    ----------
+    name : str
+    classes : array or None
+        In ascending order; None for a numeric attribute.
+    seen : array
+        Records by class; for a numeric attribute n, Σu and Σu² of its standardised values u.
+    mean, scale : float
+        u = (value − mean) / scale, fixed by the first records.
     """
 
     name: str
     classes: NDArray[Any] | None
-    entropy: float
-    frequencies: NDArray[np.float64] | None = None
+    seen: NDArray[np.float64]
     mean: float = 0.0
     scale: float = 1.0
+
+    @cached_property
+    def entropy(self) -> float:
+        """H(Y) in nats over all records seen: the empirical one of the classes; for numbers, standardised,
+        that of the Gaussian with their variance."""
+        if self.classes is None:
+            n, total, squares = self.seen
+            return 0.5 * float(np.log(2 * np.pi * np.e * (squares / n - (total / n) ** 2)))
+        share = self.seen[self.seen > 0] / self.seen.sum()
+        return float(-(share * np.log(share)).sum())
+
+    def after(self, target: Tensor) -> PrivateColumn:
+        """The same attribute with these records, encoded, seen as well."""
+        values = target.cpu().numpy()
+        if self.classes is None:
+            numbers = values.astype(np.float64)
+            new = np.array([len(numbers), numbers.sum(), np.square(numbers).sum()])
+        else:
+            new = np.bincount(values, minlength=len(self.classes)).astype(np.float64)
+        return replace(self, seen=self.seen + new)
 
     @property
     def n_outputs(self) -> int:
@@ -54,7 +81,7 @@ class PrivateColumn:
             row = int(np.argmax(unknown))
             raise InvalidInputError(
                 f"private {self.name}: the value {values[row].item()!r} in row {row} was not among the "
-                "classes at the first fit; pass every class there, or fit anew."
+                "classes at the first fit; name all of them there (partial_fit takes classes=), or fit anew."
             )
         return torch.from_numpy(at.astype(np.int64))
 
@@ -74,13 +101,17 @@ class PrivateAttributes:
     columns: tuple[PrivateColumn, ...]
 
     @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    @property
     def n_outputs(self) -> int:
         return sum(column.n_outputs for column in self.columns)
 
-    @property
-    def entropy(self) -> float:
-        """Σ H(Y_j) in nats."""
-        return sum(column.entropy for column in self.columns)
+    def after(self, targets: Sequence[Tensor]) -> PrivateAttributes:
+        """The same attributes with these records seen as well."""
+        pairs = zip(self.columns, targets, strict=True)
+        return PrivateAttributes(tuple(column.after(target) for column, target in pairs))
 
     def encode(self, values: Sequence[NDArray[Any]]) -> list[Tensor]:
         return [column.encode(one) for column, one in zip(self.columns, values, strict=True)]
@@ -106,92 +137,65 @@ class PrivateAttributes:
         return sum(1 if column.classes is None else len(column.classes) for column in self.columns)
 
 
-def split_columns(private: Any, n_rows: int) -> list[tuple[str, NDArray[Any]]]:
-    """The columns of an array, a frame, a series, a tensor or a sequence of labels, by name."""
-    if isinstance(private, Tensor):
-        private = private.detach().cpu().numpy()
-    # pyarrow's tables name their columns elsewhere than pandas and polars.
-    named = getattr(private, "column_names", getattr(private, "columns", None))
-    if named is not None and not isinstance(private, np.ndarray):
-        columns = [(str(name), np.asarray(private[name])) for name in named]
-    else:
-        table = np.asarray(private)
-        if table.ndim == 1:
-            name = getattr(private, "name", None)
-            columns = [("y" if name is None else str(name), table)]
-        elif table.ndim == 2 and table.shape[1] >= 1:
-            columns = [(f"y{j}", table[:, j]) for j in range(table.shape[1])]
-        else:
-            raise InvalidInputError(
-                f"private must be one column or a table of them; its shape is {table.shape}."
-            )
-    for name, values in columns:
-        if len(values) != n_rows:
-            raise InvalidInputError(
-                f"private {name} has {len(values)} rows and X has {n_rows}; pass one private value for "
-                "each record."
-            )
-    return [(name, _clean(name, values)) for name, values in columns]
+def describe(columns: Sequence[tuple[str, NDArray[Any]]], classes: Any = None) -> PrivateAttributes:
+    """The attributes, and what is seen of them in these records.
 
-
-def _clean(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Booleans, numbers or strings without gaps; objects become what they all are."""
-    if values.dtype.kind == "O":
-        missing = np.array([_is_missing(value) for value in values])
-        if missing.any():
-            raise InvalidInputError(
-                f"private {name}: row {int(np.argmax(missing))} is missing; give it a class of its own, or "
-                "drop the record."
-            )
-        for types in ((str,), (bool, np.bool_), (Real,)):
-            if all(isinstance(value, types) for value in values):
-                values = np.array(values.tolist())
-                break
-    kind = values.dtype.kind
-    if kind == "T":
-        return values.astype(str)
-    if kind not in "biufU":
-        found = ", ".join(sorted({type(value).__name__ for value in values.tolist()}))
-        raise InvalidInputError(
-            f"Unknown label type: private {name} holds values of type {found}; pass all strings, or all "
-            "numbers, or all booleans."
-        )
-    if kind == "f" and not np.isfinite(values).all():
-        raise InvalidInputError(
-            f"private {name}: row {int(np.argmin(np.isfinite(values)))} is missing or infinite; give it a "
-            "value or drop the record."
-        )
-    return values
-
-
-def _is_missing(value: Any) -> bool:
-    # pandas' NA is neither equal nor unequal to itself, so it goes by its name.
-    return (
-        value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, float) and value != value)
-    )
-
-
-def describe(columns: Sequence[tuple[str, NDArray[Any]]]) -> PrivateAttributes:
-    """Classes, frequencies and entropies. Floats that are not all whole are numeric, everything else is
-    classes."""
+    Where `classes` does not say otherwise, floats that are not all whole are numeric and everything else is
+    classes, those that occur.
+    """
+    known = _by_name(columns, classes)
     described = []
     for name, values in columns:
-        if values.dtype.kind == "f" and not np.array_equal(values, np.rint(values)):
-            scale = float(values.std())
-            if scale == 0.0:
-                raise InvalidInputError(
-                    f"private {name} has the same value in every record; nothing to protect."
-                )
-            entropy = 0.5 * float(np.log(2 * np.pi * np.e))
-            described.append(PrivateColumn(name, None, entropy, None, float(values.mean()), scale))
-            continue
-        classes, counts = np.unique(values, return_counts=True)
-        if len(classes) < 2:
-            raise InvalidInputError(
-                f"private {name} has one class only ({classes[0].item()!r}); there is nothing to protect."
-            )
-        share = counts / counts.sum()
-        described.append(PrivateColumn(name, classes, float(-(share * np.log(share)).sum()), share))
+        column = _blank(name, values, known.get(name))
+        described.append(column.after(column.encode(values)))
     return PrivateAttributes(tuple(described))
+
+
+def _blank(name: str, values: NDArray[Any], classes: NDArray[Any] | None) -> PrivateColumn:
+    """An attribute of which nothing was seen yet."""
+    if classes is None and values.dtype.kind == "f" and not np.array_equal(values, np.rint(values)):
+        scale = float(values.std())
+        if scale == 0.0:
+            raise InvalidInputError(f"private {name} has the same value in every record; nothing to protect.")
+        return PrivateColumn(name, None, np.zeros(3), float(values.mean()), scale)
+    found = np.unique(values if classes is None else classes)
+    if len(found) < 2:
+        listed = f"one class only ({found[0].item()!r})" if len(found) else "no class"
+        raise InvalidInputError(f"private {name} has {listed}; there is nothing to protect.")
+    return PrivateColumn(name, found, np.zeros(len(found)))
+
+
+def same_classes(
+    private: PrivateAttributes, columns: Sequence[tuple[str, NDArray[Any]]], classes: Any
+) -> None:
+    """Refuse classes, given again after the first call, that are not those of the first."""
+    known = _by_name(columns, classes)
+    for column in private.columns:
+        given = known.get(column.name)
+        if given is None:
+            continue
+        if column.classes is None or not np.array_equal(np.unique(given), column.classes):
+            raise InvalidInputError(
+                f"classes of private {column.name} are not those of the first call; leave them out, or fit "
+                "anew."
+            )
+
+
+def _by_name(columns: Sequence[tuple[str, NDArray[Any]]], classes: Any) -> dict[str, NDArray[Any]]:
+    """The classes that a caller named, by attribute."""
+    names = [name for name, _ in columns]
+    if classes is None:
+        return {}
+    if not isinstance(classes, Mapping):
+        if len(names) > 1:
+            raise InvalidInputError(
+                f"classes must be a mapping from attribute to its classes where several are private; the "
+                f"attributes are {', '.join(names)}."
+            )
+        classes = {names[0]: classes}
+    for name in classes:
+        if name not in names:
+            raise InvalidInputError(
+                f"classes names {name!r}, which is no private attribute; they are {', '.join(names)}."
+            )
+    return {name: clean_labels(name, np.asarray(values).ravel()) for name, values in classes.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,7 @@ class Step(Protocol):
 
     modules: nn.ModuleDict
     optimisers: dict[str, torch.optim.Optimizer]
+    private: Any  # PrivateAttributes, or None where there are none
 
     def __call__(self, batch: Batch, fresh: Callable[[], Batch]) -> Terms:
         """Update every network on this batch; `fresh` draws another one."""
@@ -75,7 +76,26 @@ def spread(loc: Tensor) -> Tensor:
     return loc.detach().std(0, correction=0).mean()
 
 
-class AlternatingStep:
+class SamplingStep:
+    """What the steps of all methods have: networks, distributions, private attributes, random numbers."""
+
+    def __init__(
+        self,
+        modules: nn.ModuleDict,
+        latent: Latent,
+        likelihood: Likelihood,
+        private: Any,
+        generator: torch.Generator,
+    ) -> None:
+        self.modules, self.latent, self.likelihood = modules, latent, likelihood
+        self.private, self.generator = private, generator
+
+    def draw(self, loc: Tensor, log_scale: Tensor) -> Tensor:
+        """Codes from P(Z|x)."""
+        return loc + log_scale.exp() * self.latent.noise(tuple(loc.shape), self.generator, loc.device)
+
+
+class AlternatingStep(SamplingStep):
     """The paper's alternating solver (`eq:unkn_alg`); without private attributes, a plain autoencoder."""
 
     def __init__(
@@ -89,8 +109,8 @@ class AlternatingStep:
         classifier_steps: int,
         generator: torch.Generator,
     ) -> None:
-        self.modules, self.latent, self.likelihood = modules, latent, likelihood
-        self.private, self.weights, self.generator = private, weights, generator
+        super().__init__(modules, latent, likelihood, private, generator)
+        self.weights = weights
         self.extra_steps = classifier_steps - 1 if private is not None else 0
         decoding = [*modules["decoder"].parameters()]
         if private is not None:
@@ -109,7 +129,7 @@ class AlternatingStep:
         for _ in range(self.extra_steps):
             self._train_classifier(fresh())
         loc, log_scale = modules["encoder"](batch.x)
-        z = loc + log_scale.exp() * self._noise(loc)
+        z = self.draw(loc, log_scale)
         rec, private_losses = self._decode(z.detach(), batch)
         loss, cross_entropy = decoder_loss(rec, private_losses, self.weights)
         update(self.optimisers["decoder"], loss)
@@ -121,20 +141,18 @@ class AlternatingStep:
             )
             update(self.optimisers["encoder"], terms.loss)
         prior.log_scale.data.copy_(terms.log_moment)
+        about_y = {"leakage": terms.leakage.detach(), "cross_entropy": cross_entropy}
         return {
             "decoder_loss": loss.detach(),
             "encoder_loss": terms.loss.detach(),
             "residual": terms.residual.detach(),
-            "leakage": terms.leakage.detach(),
             "prior_divergence": terms.prior_divergence.detach(),
             "reconstruction": terms.reconstruction.detach(),
             "divergence": terms.divergence.detach(),
-            "cross_entropy": cross_entropy,
             "code_spread": spread(loc),
+            # A network that never saw Y has not measured a leakage of 0.
+            **({} if self.private is None else about_y),
         }
-
-    def _noise(self, like: Tensor) -> Tensor:
-        return self.latent.noise(tuple(like.shape), self.generator, like.device)
 
     def _decode(self, z: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor]]:
         rec = self.likelihood.loss(self.modules["decoder"](z), batch.x)
@@ -146,13 +164,12 @@ class AlternatingStep:
         """One step of the classifier alone, on a batch and noise of its own."""
         assert self.private is not None
         with torch.no_grad():
-            loc, log_scale = self.modules["encoder"](batch.x)
-            z = loc + log_scale.exp() * self._noise(loc)
+            z = self.draw(*self.modules["encoder"](batch.x))
         losses = self.private.losses(self.modules["classifier"](z), batch.targets)
         update(self.optimisers["classifier"], torch.stack([loss.mean() for loss in losses]).sum())
 
 
-class ConditionalStep:
+class ConditionalStep(SamplingStep):
     """CPF (Rodríguez-Gálvez et al. 2021): min D[P(Z|x) ‖ N(0, I)] + γ E[−log P(X|Z,Y)]."""
 
     def __init__(
@@ -165,14 +182,14 @@ class ConditionalStep:
         learning_rate: float,
         generator: torch.Generator,
     ) -> None:
-        self.modules, self.latent, self.likelihood = modules, latent, likelihood
-        self.private, self.gamma, self.generator = private, gamma, generator
+        super().__init__(modules, latent, likelihood, private, generator)
+        self.gamma = gamma
         parameters = [*modules["encoder"].parameters(), *modules["decoder"].parameters()]
         self.optimisers = {"all": adam(parameters, learning_rate)}
 
     def __call__(self, batch: Batch, fresh: Callable[[], Batch]) -> Terms:
         loc, log_scale = self.modules["encoder"](batch.x)
-        z = loc + log_scale.exp() * self.latent.noise(tuple(loc.shape), self.generator, loc.device)
+        z = self.draw(loc, log_scale)
         inputs = torch.cat([z, self.private.one_hot(batch.targets)], dim=1)
         rec = self.likelihood.loss(self.modules["decoder"](inputs), batch.x).mean()
         divergence = self.latent.kl_to_standard(loc, log_scale).mean()

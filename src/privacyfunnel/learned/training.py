@@ -6,9 +6,8 @@ checkpoint, so a run that was killed goes on as if nothing had happened.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -17,8 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import FileFormatError
-from ..persistence import write_atomic
+from .checkpoints import read_checkpoint, restore, snapshot, write_checkpoint
 from .steps import Batch, Step
 
 
@@ -41,18 +39,27 @@ class TrainingStatus(Enum):
         return self is TrainingStatus.FINISHED
 
 
-# Mean divergence D[P(Z|x) ‖ r_Z] in nats below which a code says nothing about its record.
-COLLAPSED_BELOW = 1e-2
+# Mean divergence D[P(Z|x) ‖ r_Z] in bits below which a code says nothing about its record.
+COLLAPSED_BELOW = 0.015
 EXPLODED_ABOVE = 1e8
 
 
 @dataclass
 class Progress:
-    """Where a run is: epochs done, the mean of every term by epoch, and how it ended."""
+    """Where a run is: epochs done, the mean of every term by epoch (information in bits), how it ended, and
+    the seed it began with."""
 
     epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     status: TrainingStatus = TrainingStatus.FINISHED
+    seed: int = 0
+
+    def as_state(self) -> dict[str, Any]:
+        """What a checkpoint holds of it."""
+        return {"epoch": self.epoch, "history": self.history, "seed": self.seed}
+
+    def go_on_from(self, state: Mapping[str, Any]) -> None:
+        self.epoch, self.history, self.seed = int(state["epoch"]), state["history"], int(state["seed"])
 
 
 def train(
@@ -68,10 +75,20 @@ def train(
     fingerprint: str = "",
     report: Callable[[int, int, str], None] | None = None,
 ) -> Progress:
-    """Run the epochs that `progress` lacks. Weights are updated in place."""
+    """Run the epochs that `progress`, or a checkpoint of this run, lacks. Weights are updated in place."""
     n = len(x)
     n_batches = math.ceil(n / batch_size)
-    good = _snapshot(step, generator)
+    if checkpoint is not None:
+        resume(step, generator, progress, checkpoint, fingerprint)
+
+    def keep() -> dict[str, Tensor]:
+        return {**snapshot(step), "generator": generator.get_state()}
+
+    def back() -> None:
+        restore(step, good)
+        generator.set_state(good["generator"])
+
+    good = keep()
 
     def fresh() -> Batch:
         rows = torch.randint(n, (min(batch_size, n),), generator=generator)
@@ -87,20 +104,19 @@ def train(
                 for name, value in terms.items():
                     sums[name] = sums.get(name, torch.zeros(())) + value * (len(rows) / n)
                 if report is not None and (k % 20 == 0 or k == n_batches - 1):
-                    main = terms.get("encoder_loss", terms.get("loss"))
-                    report(epoch * n_batches + k + 1, epochs * n_batches, f"loss {float(main):.4g}")  # type: ignore[arg-type]
-            means = {name: float(value) for name, value in sums.items()}
+                    report(epoch * n_batches + k + 1, epochs * n_batches, _text(terms))
+            means = in_bits({name: float(value) for name, value in sums.items()})
             if not all(math.isfinite(value) and abs(value) < EXPLODED_ABOVE for value in means.values()):
-                _restore(step, generator, good)
+                back()
                 progress.status = TrainingStatus.DIVERGED
                 return progress
             progress.history.append({"epoch": epoch + 1, **means})
             progress.epoch = epoch + 1
-            good = _snapshot(step, generator)
+            good = keep()
             if checkpoint is not None:
-                save_checkpoint(checkpoint, good, progress, fingerprint)
+                write_checkpoint(checkpoint, good, progress.as_state(), fingerprint)
     except KeyboardInterrupt:
-        _restore(step, generator, good)
+        back()
         progress.status = TrainingStatus.INTERRUPTED
         return progress
     collapsed = bool(progress.history) and progress.history[-1]["divergence"] < COLLAPSED_BELOW
@@ -108,60 +124,28 @@ def train(
     return progress
 
 
-def save_checkpoint(path: Path, tensors: dict[str, Tensor], progress: Progress, fingerprint: str) -> None:
-    """Everything that the rest of a run depends on, in one safetensors file that appears whole."""
-    from safetensors.torch import save
-
-    metadata = {
-        "format": "privacyfunnel-checkpoint",
-        "version": "1",
-        "fingerprint": fingerprint,
-        "progress": json.dumps({"epoch": progress.epoch, "history": progress.history}),
-    }
-    write_atomic(path, save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata))
-
-
-def resume(path: Path, step: Step, generator: torch.Generator, fingerprint: str) -> Progress:
+def resume(
+    step: Step, generator: torch.Generator, progress: Progress, checkpoint: Path, fingerprint: str
+) -> None:
     """Continue from a checkpoint of the same run; a fresh start where there is none."""
-    if not path.exists():
-        return Progress()
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (SafetensorError, OSError):
-        raise FileFormatError(f"{path}: the checkpoint is damaged; delete it to start anew.") from None
-    if metadata.get("format") != "privacyfunnel-checkpoint" or metadata.get("fingerprint") != fingerprint:
-        raise FileFormatError(
-            f"{path}: this checkpoint belongs to another run (other data or settings); "
-            "use another folder or delete it."
-        )
-    _restore(step, generator, tensors)
-    saved: dict[str, Any] = json.loads(metadata["progress"])
-    return Progress(int(saved["epoch"]), saved["history"])
+    found = read_checkpoint(checkpoint, fingerprint)
+    if found is not None:
+        tensors, state = found
+        restore(step, tensors)
+        generator.set_state(tensors["generator"])
+        progress.go_on_from(state)
 
 
-def _snapshot(step: Step, generator: torch.Generator) -> dict[str, Tensor]:
-    tensors = {f"module.{name}": value.clone() for name, value in step.modules.state_dict().items()}
-    for name, optimiser in step.optimisers.items():
-        for i, state in optimiser.state_dict()["state"].items():
-            for key, value in state.items():
-                tensors[f"optimiser.{name}.{i}.{key}"] = torch.as_tensor(value).clone()
-    tensors["generator"] = generator.get_state().clone()
-    return tensors
+def in_bits(terms: Mapping[str, float]) -> dict[str, float]:
+    """Information in bits; what an optimiser lowers, and the spread of codes, as they are."""
+    plain = ("loss", "code_spread")
+    return {name: value if name.endswith(plain) else value / math.log(2) for name, value in terms.items()}
 
 
-def _restore(step: Step, generator: torch.Generator, tensors: dict[str, Tensor]) -> None:
-    modules = {name.removeprefix("module."): t for name, t in tensors.items() if name.startswith("module.")}
-    step.modules.load_state_dict(modules)
-    for name, optimiser in step.optimisers.items():
-        whole = optimiser.state_dict()
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            if key.startswith(f"optimiser.{name}."):
-                i, slot = key.removeprefix(f"optimiser.{name}.").split(".")
-                state.setdefault(int(i), {})[slot] = tensor.clone()
-        optimiser.load_state_dict({"state": state, "param_groups": whole["param_groups"]})
-    generator.set_state(tensors["generator"])
+def _text(terms: Mapping[str, Tensor]) -> str:
+    """The losses of a batch, for a progress bar."""
+    named = {name.replace("_", " "): float(value) for name, value in terms.items() if name.endswith("loss")}
+    parts = [f"{name} {value:.4g}" for name, value in named.items()]
+    if "leakage" in terms:
+        parts.append(f"leakage {float(terms['leakage']) / math.log(2):.3f} bit")
+    return ", ".join(parts)

@@ -1,0 +1,52 @@
+"""The page about the learned funnel: its code runs, and it knows every setting and column."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from privacyfunnel.learned import ConditionalFunnel, DeepVariationalFunnel, Funnel
+from privacyfunnel.learned.budget import USELESS_BELOW
+from privacyfunnel.learned.budget_search import LEAST_RECORDS, PARTS
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "learned.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+@pytest.mark.filterwarnings("ignore::privacyfunnel.errors.ConvergenceWarning")
+@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+def test_code_runs(block, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    # Shorter: what the table shows is not the test's to learn.
+    short = re.sub(r"epochs=\d+", "epochs=1", block).replace("range(3)", "range(1)")
+    short = short.replace("(0.1, 0.3, 1.0, 3.0)", "(0.1, 3.0)")
+    exec(compile(short, "learned.md", "exec"), {})
+    printed = capsys.readouterr().out
+    if "print(" in block:
+        number = r"-?\d\.\d\d"
+        row = rf"^\| (?:0\.1|3\.0) \| {number} \| {number} ± {number} \| {number} \|$"
+        rows = re.findall(row, printed, re.M)
+        assert len(rows) == 2
+
+
+def test_every_setting_has_a_row():
+    table = PAGE.split("## What each knob does")[1].split("## ")[0]
+    named = set(re.findall(r"`(\w+)`", table))
+    assert set(Funnel().get_params()) - {"progress"} <= named
+    own = set(ConditionalFunnel().get_params()) | set(DeepVariationalFunnel().get_params())
+    for name in own - set(Funnel().get_params()):
+        assert name in PAGE or name == "gamma"  # a letter on the page: γ
+
+
+def test_limits_are_those_of_the_code():
+    text = " ".join(PAGE.split())
+    assert f"It needs {LEAST_RECORDS} records, and {PARTS} of each private class" in text
+    assert f"explains less than {USELESS_BELOW:.0%}".replace("%", " %") in text
+
+
+def test_defaults_are_those_of_the_code():
+    settings = Funnel().get_params()
+    rows = dict(re.findall(r"^\| `(\w+)`[ λ]* \| ([\d.]+) \|", PAGE, re.M))
+    assert len(rows) >= 4
+    for name, value in rows.items():
+        assert settings[name] == float(value), name
