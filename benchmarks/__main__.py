@@ -1,13 +1,27 @@
-"""Run all benchmarks, or those named: python -m benchmarks [known] [scaling] [exact]"""
+"""Run the benchmarks, or those named: python -m benchmarks [NAME ...] [--output DIR]
 
+Without names, those that take minutes. With --output, the learned ones also write what they measured into
+the folder.
+"""
+
+import argparse
 import sys
+from importlib import import_module
+from pathlib import Path
 
-from . import exact, known, scaling
+MINUTES = ("known", "scaling", "exact", "learned-speed")
+LONGER = ("learned-mnist", "learned-adult")
 
-ALL = {"known": known.main, "scaling": scaling.main, "exact": exact.main}
-
-unknown = [name for name in sys.argv[1:] if name not in ALL]
+parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MINUTES + LONGER))
+parser.add_argument("--output", type=Path, metavar="DIR")
+chosen = parser.parse_args()
+unknown = [name for name in chosen.names if name not in MINUTES + LONGER]
 if unknown:
-    sys.exit(f"No benchmark is called {unknown[0]!r}; there are {', '.join(ALL)}.")
-for name in sys.argv[1:] or ALL:
-    ALL[name]()
+    sys.exit(f"No benchmark is called {unknown[0]!r}; there are {', '.join(MINUTES + LONGER)}.")
+for name in chosen.names or MINUTES:
+    main = import_module(f".{name.replace('-', '_')}", __package__).main
+    if name.startswith("learned-"):
+        main(chosen.output)
+    else:
+        main()

@@ -8,13 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
+from .audit import audit
 from .decode import decode
 from .demo import demo
 from .encode import encode
 from .fit import fit
 from .frontier import frontier
 from .release import release
+from .reproduce import reproduce
 from .solve import solve
+from .sweep import sweep
 
 app = typer.Typer(
     name="pfunnel",
@@ -38,6 +41,9 @@ for function, summary in (
     (fit, "Learn a release from samples."),
     (encode, "Release codes with a learned model."),
     (decode, "Reconstruct records from codes."),
+    (audit, "Attack a release and judge it."),
+    (sweep, "Compute many runs, each once."),
+    (reproduce, "Reproduce the paper's figures and tables."),
 ):
     app.command(help=_paragraphs(function.__doc__), short_help=summary)(function)
 
