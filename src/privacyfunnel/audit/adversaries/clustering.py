@@ -17,8 +17,8 @@ from .protocol import FloatArray, IntArray
 
 #: Neighbours of each code in the embedding, UMAP's own default.
 N_NEIGHBORS = 15
-#: Rounds of the layout, UMAP's own default for large sets; below 10,000 points it would take 500, two and a
-#: half times as long, at success rates that differ by less than two seeds do.
+#: Rounds of the layout, UMAP's own default for large sets. Below 10,000 points it would take 500, two and a
+#: half times as long: on digits the mean success of five seeds moves by 0.01, single seeds by 0.03.
 N_EPOCHS = 200
 #: Up to this many records the embedding starts at random: spectral starts need more points.
 FEW = 50
