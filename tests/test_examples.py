@@ -88,6 +88,18 @@ def test_local_gaps(run):
     assert min(above) >= -1e-5
 
 
+def test_audit_digits(run, tmp_path):
+    printed = run("audit_digits.py", tmp_path, "--quick")
+    shares = re.findall(r"(\d+) components, noise +(\S+): .* guesses (\S+)%", printed)
+    success = {(width, noise): float(share) for width, noise, share in shares}
+    assert len(success) == 4
+    for width in ("4", "16"):  # more noise, fewer right guesses
+        assert success[width, "0.25"] > success[width, "1.0"] + 20
+    assert "Passed: success" in printed
+    for name in ("audit.html", "card.md", "card.json", "compare.html", "success-psnr.png", "confusion.png"):
+        assert (tmp_path / name).stat().st_size > 1000
+
+
 @pytest.mark.usefixtures("data_folder")
 def test_adult_and_its_page(run):
     """The page's table of occupations is the one that is printed, and its optima are the ones found."""

@@ -16,6 +16,22 @@ if TYPE_CHECKING:
 
 _ACTIONS = ("status", "retry-failed", "export")
 
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--n-jobs",
+        metavar="NUMBER",
+        help="Local processes; -1 for one a core. The cores are shared out among them.",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Compute on a cluster instead: tcp://host:port is Dask, ray or ray://host:port is Ray.",
+    ),
+]
+
 
 def sweep(
     what: Annotated[
@@ -30,21 +46,8 @@ def sweep(
         str,
         typer.Option(metavar="FOLDER", help="Where the results are; made if it is not there."),
     ],
-    n_jobs: Annotated[
-        int,
-        typer.Option(
-            "--n-jobs",
-            metavar="NUMBER",
-            help="Local processes; -1 for one a core. The cores are shared out among them.",
-        ),
-    ] = -1,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Compute on a cluster instead: tcp://host:port is Dask, ray or ray://host:port is Ray.",
-        ),
-    ] = None,
+    n_jobs: Processes = -1,
+    scheduler: Scheduler = None,
     output: Annotated[
         str | None,
         typer.Option(

@@ -1,0 +1,298 @@
+"""What `pfunnel audit` reads: a release of any kind, private columns, records, reconstructions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DataFileError, InvalidInputError
+from . import options
+from .records import is_idx, is_npz, private_values, read_images, read_npz, read_records, table_records
+
+if TYPE_CHECKING:
+    from ..files import TableFile
+    from ..mechanism import TableMechanism
+
+#: More different texts than this in a column are taken for names, not for categories.
+MOST_TEXTS = 1000
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files of an audit, and which of their columns are what."""
+
+    release: str
+    data: str | None
+    labels: str | None
+    reconstruction: str | None
+    private: tuple[str, ...]
+    task: tuple[str, ...]
+    drop: tuple[str, ...]
+    public: tuple[str, ...]
+    delimiter: str | None
+
+    @property
+    def files(self) -> list[str]:
+        """All that is read."""
+        return [one for one in (self.release, self.data, self.labels, self.reconstruction) if one is not None]
+
+    def read(self) -> dict[str, Any]:
+        """The arguments of `privacyfunnel.audit`."""
+        for path in self.files:
+            if not os.path.exists(path):
+                raise DataFileError(f"{path}: there is no such file or folder; check the name.")
+        if self.public and not self.release.lower().endswith(".json"):
+            raise InvalidInputError("--public belongs to a mechanism of 'pfunnel solve'; leave it out.")
+        found = self._read()
+        self._check_lengths(found)
+        return found
+
+    def _check_lengths(self, found: Mapping[str, Any]) -> None:
+        """One record a row in every file: a sentence that names the file beats one that names an array."""
+        places = {"Z": self.release, "X": self.data, "X_hat": self.reconstruction, "private": self.labels}
+        sizes = {key: _length(value) for key, value in found.items() if key != "mechanism"}
+        first = next(iter(sizes))
+        for key, size in sizes.items():
+            if size != sizes[first]:
+                here, there = (places.get(one) or self.data or self.release for one in (key, first))
+                raise InvalidInputError(
+                    f"{here}: there are {size:,} values of {key} here, and {sizes[first]:,} of {first} in "
+                    f"{there}; they must be the same records in the same order."
+                )
+
+    def _read(self) -> dict[str, Any]:
+        if os.path.isdir(self.release):
+            return self._of_model()
+        if self.release.lower().endswith(".json"):
+            return self._of_mechanism()
+        found = {"Z": self._matrix(self.release, "z")}
+        for key, path, array in (("X", self.data, "x"), ("X_hat", self.reconstruction, "x_hat")):
+            if path is not None:
+                found[key] = self._matrix(path, array)
+            elif is_npz(self.release) and array in npz_names(self.release):
+                found[key] = read_npz(self.release, array).x
+        return {**found, **self._columns([self.release, self.data])}
+
+    def _of_model(self) -> dict[str, Any]:
+        data = self._needed_data("the model releases codes of")
+        model = options.load_estimator(self.release)
+        names = getattr(model, "feature_names_in_", None)
+        if is_npz(data) or is_idx(data):
+            x = read_npz(data, "x").x if is_npz(data) else read_images(data)
+            if x[0].size != model.n_features_in_:
+                raise InvalidInputError(
+                    f"{data}: a record has {x[0].size} values and the model is for {model.n_features_in_}; "
+                    "use data of the kind that it was fitted on."
+                )
+        elif names is None:
+            x = self._matrix(data, "x")
+        else:
+            import pyarrow as pa
+
+            table = self._table(data)
+            table.require([str(name) for name in names])
+            x = pa.concat_tables([part.x for part in table_records(table, [str(name) for name in names])])
+        return {"mechanism": model, "X": x, **self._columns([data])}
+
+    def _of_mechanism(self) -> dict[str, Any]:
+        from ..mechanism import TableMechanism
+        from ..persistence import load
+
+        mechanism = load(self.release)
+        if not isinstance(mechanism, TableMechanism):
+            raise InvalidInputError(
+                f"{self.release}: this is a {type(mechanism).__name__}; name a mechanism, a model folder, an "
+                "audit or a file of codes."
+            )
+        data = self._needed_data("the mechanism releases")
+        table = self._table(data)
+        x = letters(table, mechanism, self.public or mechanism.x_names)
+        columns = self._columns([data], mechanism.private_names)
+        return {"mechanism": mechanism, "X": x, **columns}
+
+    def _needed_data(self, what: str) -> str:
+        if self.data is None:
+            raise InvalidInputError(f"{self.release}: pass the records that {what} with --data FILE.")
+        return self.data
+
+    def _table(self, path: str) -> TableFile:
+        from ..files import open_table
+
+        return open_table(path, delimiter=self.delimiter)
+
+    def _columns(self, files: Sequence[str | None], names: Sequence[str] = ()) -> dict[str, Any]:
+        """The private columns and tasks, from --labels or the first of the files that has them."""
+        places = [self.labels] if self.labels is not None else [one for one in files if one is not None]
+        private = self.private or tuple(names)
+        if not private and all(is_npz(one) or is_idx(one) for one in places):
+            private = ("y",)
+        if not private:
+            raise InvalidInputError(
+                f"{places[-1]}: which column is private? Name it with --private COLUMN (and its file with "
+                "--labels FILE, if it is another one)."
+            )
+        found = {"private": self._named(places, private)}
+        return {**found, "task": self._named(places, self.task)} if self.task else found
+
+    def _named(self, places: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+        for path in places[:-1]:
+            if set(names) <= set(column_names(path, self.delimiter)):
+                return read_columns(path, names, self.delimiter)
+        return read_columns(places[-1], names, self.delimiter)
+
+    def _matrix(self, path: str, array: str) -> Any:
+        """Records or codes of a file: what is neither private, nor a task, nor dropped."""
+        if is_npz(path):
+            return read_npz(path, array).x
+        if is_idx(path):
+            return read_images(path)
+        return read_matrix(self._table(path), (*self.private, *self.task, *self.drop))
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(next(iter(value.values())))
+    return int(value.num_rows) if hasattr(value, "num_rows") else len(value)
+
+
+def npz_names(path: str) -> list[str]:
+    """The names of the arrays of an .npz file."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as file:
+            return [name.removesuffix(".npy") for name in file.namelist()]
+    except (OSError, zipfile.BadZipFile):
+        return []  # reading an array says what is wrong
+
+
+def column_names(path: str, delimiter: str | None) -> Sequence[str]:
+    """What may be private in a file."""
+    if is_npz(path):
+        return npz_names(path)
+    if is_idx(path):
+        return ("y",)
+    from ..files import open_table
+
+    return open_table(path, delimiter=delimiter).columns
+
+
+def read_columns(path: str, names: Sequence[str], delimiter: str | None) -> dict[str, Any]:
+    """Columns of labels or numbers, by name."""
+    import numpy as np
+
+    if is_npz(path):
+        there = npz_names(path)
+        if there and (missing := [name for name in names if name not in there]):
+            raise InvalidInputError(
+                f"{path}: there is no array {missing[0]!r} in the file (it holds {', '.join(there)}); name "
+                "the private array with --private, or its file with --labels."
+            )
+        # Any array of the file will do as the records: only the columns are kept.
+        return _flat(path, read_npz(path, _first_numbers(path, there), names).private)
+    if is_idx(path):
+        found = read_records(path, names).private
+        if not found:
+            raise InvalidInputError(f"{path}: there are no labels beside the images; name their file.")
+        return found
+    from ..files import open_table
+
+    table = open_table(path, delimiter=delimiter)
+    parts = list(table.batches(list(names)))
+    columns = {}
+    for name in names:
+        values = [part.column(name).to_numpy(zero_copy_only=False) for part in parts]
+        columns[name] = private_values(path, name, np.concatenate(values) if values else np.empty(0))
+    return columns
+
+
+def _first_numbers(path: str, names: Sequence[str]) -> str:
+    """An array that `read_npz` takes for records."""
+    return next((name for name in ("z", "x", "x_hat") if name in names), names[0] if names else "z")
+
+
+def _flat(path: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+    for name, values in columns.items():
+        if values.ndim != 1:
+            raise InvalidInputError(
+                f"{path}: the array {name!r} must hold one value a record; its shape is {values.shape}."
+            )
+    return dict(columns)
+
+
+def read_matrix(table: TableFile, leave_out: Sequence[str]) -> Any:
+    """A table as numbers: texts become one column a category; a single column of symbols stays one."""
+    import numpy as np
+    import pyarrow as pa
+
+    names = [name for name in table.columns if name not in leave_out]
+    if not names:
+        raise InvalidInputError(f"{table.path}: no column is left; name fewer in --private and --drop.")
+    whole = pa.Table.from_batches(list(table.batches(names)), schema=table.schema(names))
+    if not whole.num_rows:
+        raise InvalidInputError(f"{table.path}: there are no records in this file.")
+    columns = [_column(table.path, name, whole.column(name)) for name in names]
+    if len(columns) == 1 and _are_symbols(columns[0]):
+        only = columns[0]
+        return only if only.dtype.kind == "U" else only.astype(np.int64)
+    return np.column_stack([_indicators(table.path, *one) for one in zip(names, columns, strict=True)])
+
+
+def _column(path: str, name: str, column: Any) -> Any:
+    """Finite numbers where all values are, else texts."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        values = column.cast(pa.float64()).to_numpy()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return np.array(["" if one is None else str(one) for one in column.to_pylist()])
+    finite = np.isfinite(values)
+    if not finite.all():
+        raise InvalidInputError(
+            f"{path}: record {int(np.argmin(finite)) + 1:,} has no finite number in column {name!r}; fill it "
+            "in, or drop the record."
+        )
+    return values
+
+
+def _are_symbols(values: Any) -> bool:
+    import numpy as np
+
+    return values.dtype.kind == "U" or bool(np.array_equal(values, np.rint(values)))
+
+
+def _indicators(path: str, name: str, values: Any) -> Any:
+    import numpy as np
+
+    if values.dtype.kind != "U":
+        return values
+    found, numbers = np.unique(values, return_inverse=True)
+    if len(found) > MOST_TEXTS:
+        raise InvalidInputError(
+            f"{path}: column {name!r} has {len(found):,} different texts, which name people rather than "
+            f"describe them; if it is not released, leave it out with --drop {name}."
+        )
+    return np.eye(len(found))[numbers]
+
+
+def letters(table: TableFile, mechanism: TableMechanism, names: Sequence[str]) -> list[Any]:
+    """The letter of each record; in a CSV file, where all is text, the letter that looks like it."""
+    from ..files import CsvFile
+
+    table.require(names)
+    known = {_as_text(letter): letter for letter in mechanism.x_labels} if isinstance(table, CsvFile) else {}
+    found: list[Any] = []
+    for batch in table.batches(list(names), letters=names):
+        rows = zip(*[column.to_pylist() for column in batch.columns], strict=True)
+        values = [row if len(names) > 1 else row[0] for row in rows]
+        found += [known.get(value, value) for value in values]
+    return found
+
+
+def _as_text(letter: Any) -> Any:
+    if isinstance(letter, tuple):
+        return tuple(map(_as_text, letter))
+    return letter if letter is None else str(letter)

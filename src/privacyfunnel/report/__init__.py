@@ -1,0 +1,19 @@
+"""Reading an AuditReport: the page, the figures and the release card. Nothing here measures anything."""
+
+from .card import card_markdown, release_card, save_card
+from .figures import plot_confusion, plot_embedding, plot_samples
+from .html import save_comparison, save_html
+from .tradeoffs import plot_information_plane, plot_success_psnr
+
+__all__ = [
+    "card_markdown",
+    "plot_confusion",
+    "plot_embedding",
+    "plot_information_plane",
+    "plot_samples",
+    "plot_success_psnr",
+    "release_card",
+    "save_card",
+    "save_comparison",
+    "save_html",
+]

@@ -1,0 +1,273 @@
+"""pfunnel audit: every kind of release, the gate's exit codes, files, sentences."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from cli_tables import Ended, Run, write_csv
+from pyarrow import parquet
+
+import privacyfunnel as pf
+from privacyfunnel.audit import AuditReport, logistic_regression
+from privacyfunnel.audit.plan import Plan
+
+
+@pytest.fixture(autouse=True)
+def _one_adversary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fastest adversary stands for all: which ones there are is not the command's business."""
+    monkeypatch.setattr(Plan, "_defaults", lambda plan, n_classes: (logistic_regression(),))
+
+
+@pytest.fixture(scope="module")
+def arrays() -> dict[str, Any]:
+    """Codes in which the first component tells the class y; x is wider, x_hat is near it."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(3, size=150)
+    z = rng.normal(size=(150, 2)) + np.eye(2)[y % 2] * 4
+    x = rng.random((150, 4, 4))
+    return {"z": z, "x": x, "x_hat": x + 0.01, "y": y}
+
+
+@pytest.fixture
+def npz(arrays: dict[str, Any], tmp_path: Path) -> Path:
+    np.savez(tmp_path / "release.npz", **arrays)
+    return tmp_path / "release.npz"
+
+
+@pytest.fixture
+def codes(arrays: dict[str, Any], tmp_path: Path) -> Path:
+    rows = [
+        [f"{a:.6f}", f"{b:.6f}", f"class {c}"] for (a, b), c in zip(arrays["z"], arrays["y"], strict=True)
+    ]
+    return write_csv(tmp_path / "codes.csv", rows, ["a", "b", "kind"])
+
+
+@pytest.fixture
+def audited(pfunnel: Run, npz: Path) -> Path:
+    ended = pfunnel("audit", npz, "-o", npz.with_name("audit.json"))
+    assert ended.code == 0, ended.err
+    return npz.with_name("audit.json")
+
+
+def read(ended: Ended) -> dict[str, Any]:
+    assert ended.err == ""
+    values: dict[str, Any] = json.loads(ended.out)
+    return values
+
+
+def success(values: dict[str, Any], on: str = "Z") -> dict[str, Any]:
+    (found,) = [
+        one
+        for one in values["findings"]
+        if (one["quantity"], one["on"], one["source"]) == ("success", on, "logistic regression")
+    ]
+    return dict(found)
+
+
+def test_codes_with_records_and_reconstructions(pfunnel: Run, npz: Path, arrays: dict[str, Any]) -> None:
+    values = read(pfunnel("audit", npz, "--seed", 5, "--json"))
+    twin = pf.audit(
+        Z=arrays["z"].astype(np.float32),
+        X=arrays["x"].astype(np.float32),
+        X_hat=arrays["x_hat"].astype(np.float32),
+        private={"y": arrays["y"]},
+        random_state=5,
+        n_jobs=1,
+        name="release.npz",
+    )
+    assert values["findings"] == [one.to_dict() for one in twin.findings]
+    assert values["meta"]["fingerprint"] == twin.meta["fingerprint"]
+    assert values["meta"]["name"] == "release.npz"
+    assert {one["quantity"] for one in values["findings"]} >= {"success", "psnr", "leakage", "chance"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "words"),
+    [
+        (["--max-success", 1, "--min-psnr", 35], 0, ["Passed: success", "Passed: psnr"]),
+        (["--max-success", 0.4], 1, ["Failed: success"]),
+        (["--max-success", 1, "--max-leakage", 0.1], 1, ["Passed: success", "Failed: leakage"]),
+        (["--min-psnr", 45], 1, ["Failed: psnr may be as low as"]),
+        ([], 0, []),
+    ],
+)
+def test_the_gate(pfunnel: Run, audited: Path, limits: list[Any], code: int, words: list[str]) -> None:
+    ended = pfunnel("audit", audited, *limits)
+    assert (ended.code, ended.err) == (code, "")
+    for sentence in words:
+        assert sentence in ended.out
+    values = pfunnel("audit", audited, *limits, "--json")
+    assert values.code == code
+    assert read(values)["passed"] is (code == 0)
+    assert len(read(values)["verdicts"]) == len(limits) // 2
+
+
+def test_the_pessimistic_end_decides(pfunnel: Run, audited: Path) -> None:
+    found = success(read(pfunnel("audit", audited, "--json")))
+    between = (found["value"] + found["interval"][1]) / 2
+    assert pfunnel("audit", audited, "--max-success", between).code == 1
+    assert pfunnel("audit", audited, "--max-success", found["interval"][1] + 1e-6).code == 0
+
+
+def test_what_was_not_measured_does_not_pass(pfunnel: Run, codes: Path) -> None:
+    ended = pfunnel("audit", codes, "--private", "kind", "--min-psnr", 1)
+    assert ended.code == 1
+    assert "psnr was not measured" in ended.out
+
+
+def test_the_summary_says_what_each_number_is(pfunnel: Run, audited: Path) -> None:
+    out = pfunnel("audit", audited, "--max-success", 1).out
+    found = success(read(pfunnel("audit", audited, "--json")))
+    for line in out.splitlines()[:-1]:  # verdicts are sentences, which the terminal may wrap
+        assert len(line) <= 100
+    assert f"y guessed  ≥ {found['value']:.1%}".replace("%", " %") in out
+    assert "= exact, ≥ lower bound, ≤ upper bound, ≈ estimate." in out
+    assert "by chance ≈" in out
+    assert "from raw X ≥" in out
+
+
+def test_files_are_written(pfunnel: Run, npz: Path, audited: Path) -> None:
+    page, card = npz.with_name("audit.html"), npz.with_name("card.md")
+    ended = pfunnel("audit", audited, "-o", page, "--card", card, "--max-success", 0.4)
+    assert ended.code == 1  # a failed gate still writes its evidence
+    assert "Failed: success" in page.read_text(encoding="utf-8")
+    assert "Failed: success" in card.read_text(encoding="utf-8")
+    assert json.loads(card.with_suffix(".json").read_text(encoding="utf-8"))["data"]["private"] == ["y"]
+    assert isinstance(pf.load(audited), AuditReport)
+
+
+def test_a_table_of_codes(pfunnel: Run, codes: Path, arrays: dict[str, Any]) -> None:
+    """The private column is left out of the codes, wherever it is; labels may be in a file of their own."""
+    inside = read(pfunnel("audit", codes, "--private", "kind", "--json"))
+    twin = pf.audit(Z=arrays["z"].round(6), private={"kind": [f"class {c}" for c in arrays["y"]]}, n_jobs=1)
+    assert success(inside)["value"] == twin.find("success", on="Z")[0].value
+    beside = codes.with_name("z.parquet")
+    parquet.write_table(pa.table({"a": arrays["z"][:, 0], "b": arrays["z"][:, 1]}), beside)
+    apart = read(pfunnel("audit", beside, "--labels", codes, "--private", "kind", "--json"))
+    assert success(apart)["value"] == success(inside)["value"]
+
+
+def test_texts_are_categories_and_a_single_column_is_symbols(pfunnel: Run, tmp_path: Path) -> None:
+    rows = [[str(i % 3), "xy"[i % 2], "pq"[i % 2]] for i in range(60)]
+    table = write_csv(tmp_path / "t.csv", rows, ["z", "word", "secret"])
+    both = read(pfunnel("audit", table, "--private", "secret", "--json"))
+    assert success(both)["value"] == 1.0  # word tells it
+    one = read(pfunnel("audit", table, "--private", "secret", "--drop", "word", "--json"))
+    assert success(one)["value"] < 0.7
+    assert "counts of symbols and classes" in {found["source"] for found in one["findings"]}
+
+
+def test_a_mechanism_and_its_records(pfunnel: Run, mechanism: Path, people: Path) -> None:
+    values = read(pfunnel("audit", mechanism, "--data", people, "--json"))
+    assert {one["attribute"] for one in values["findings"] if one["quantity"] == "success"} == {"sex"}
+    assert "Bayes adversary" in {one["source"] for one in values["findings"]}
+    ended = pfunnel("audit", mechanism, "--data", people, "--public", "note", "--private", "sex")
+    assert ended.code == 2
+    assert "plain" in ended.err
+
+
+def test_a_mechanism_whose_letters_are_numbers_reads_csv(pfunnel: Run, tmp_path: Path) -> None:
+    table = pf.TableMechanism(np.eye(2), x_labels=(7, 8), x_names=("code",), private_names=("y",))
+    table.save(tmp_path / "m.json")
+    data = write_csv(tmp_path / "d.csv", [[str(7 + i % 2), "ab"[i % 2]] for i in range(40)], ["code", "y"])
+    assert success(read(pfunnel("audit", tmp_path / "m.json", "--data", data, "--json")))["value"] == 1.0
+
+
+def test_a_model_and_its_records(pfunnel: Run, npz: Path) -> None:
+    pytest.importorskip("torch")
+    model = npz.with_name("model")
+    small = ["--components", 2, "--hidden", 4, "--epochs", 1, "--seed", 1]
+    assert pfunnel("fit", npz, "--output", model, *small).code == 0
+    values = read(pfunnel("audit", model, "--data", npz, "--many-draws", 3, "--json"))
+    assert {one["on"] for one in values["findings"]} >= {"Z", "X", "Z × 3"}
+    assert {one["quantity"] for one in values["findings"]} >= {"utility", "psnr", "many-draws difference"}
+
+
+def test_a_model_of_named_columns(pfunnel: Run, codes: Path) -> None:
+    """The model takes its own columns from the table, and only those."""
+    pytest.importorskip("torch")
+    model = codes.with_name("model")
+    small = ["--components", 2, "--hidden", 4, "--epochs", 1, "--seed", 1, "--private", "kind"]
+    assert pfunnel("fit", codes, "--output", model, *small).code == 0
+    values = read(pfunnel("audit", model, "--data", codes, "--private", "kind", "--json"))
+    twin = pf.load(model)
+    assert list(twin.feature_names_in_) == ["a", "b"]
+    assert {one["attribute"] for one in values["findings"] if one["quantity"] == "success"} == {"kind"}
+    assert values["meta"]["n_records"] == 150
+
+
+def test_images_and_the_labels_beside_them(pfunnel: Run, arrays: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    for name, array in (("images-idx3", arrays["x"] * 255), ("labels-idx1", arrays["y"])):
+        bytes_ = array.astype(np.uint8)
+        head = struct.pack(f">HBB{bytes_.ndim}I", 0, 8, bytes_.ndim, *bytes_.shape)
+        (tmp_path / f"t-{name}-ubyte").write_bytes(head + bytes_.tobytes())
+    images = tmp_path / "t-images-idx3-ubyte"
+    small = ["--components", 2, "--hidden", 4, "--epochs", 1, "--seed", 1]
+    assert pfunnel("fit", images, "--output", tmp_path / "model", *small).code == 0
+    values = read(pfunnel("audit", tmp_path / "model", "--data", images, "--n-repeats", 1, "--json"))
+    assert {one["attribute"] for one in values["findings"] if one["quantity"] == "success"} == {"y"}
+    assert {one["quantity"] for one in values["findings"]} >= {"psnr", "ssim"}
+
+
+def test_a_task_is_measured(pfunnel: Run, codes: Path) -> None:
+    values = read(pfunnel("audit", codes, "--private", "a", "--task", "kind", "--json"))
+    tasks = {one["quantity"] for one in values["findings"] if one["attribute"] == "kind"}
+    assert tasks == {"task accuracy"}
+    assert {one["quantity"] for one in values["findings"] if one["attribute"] == "a"} >= {"success", "chance"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.npz"], "no such file"),
+        (["nowhere"], "no such file or folder"),
+        (["{codes}", "--private", "kind", "--labels", "nowhere.csv"], "nowhere.csv: there is no such"),
+        (["{codes}", "--private", "kind", "--public", "a"], "--public belongs to a mechanism"),
+        (["{codes}"], "--private COLUMN"),
+        (["{codes}", "--private", "knid"], "'kind'"),
+        (["{codes}", "--private", "kind", "--labels", "{npz}"], "no array 'kind'"),
+        (["{codes}", "--private", "kind", "-o", "audit.pdf"], ".html or .json"),
+        (["{codes}", "--private", "kind", "--card", "card.txt"], ".md"),
+        (["{codes}", "--private", "kind", "--max-success", 60], "a share between 0 and 1"),
+        (["{codes}", "--private", "kind", "--max-leakage", -1], "0 or more"),
+        (["{codes}", "--private", "kind", "-o", "{codes}"], ".html or .json"),
+        (["{audited}", "--private", "y"], "this is an audit"),
+        (["{audited}", "-o", "{audited}"], "is read by this command"),
+        (["{audited}", "-o", "{npz}.json", "--card", "{npz}.md"], "another output too"),
+        (["{mechanism}"], "--data FILE"),
+        (["{npz}", "--private", "z"], "one value a record"),
+        (["{npz}", "--labels", "{people}", "--private", "sex"], "60 values of private"),
+        (["{codes}", "--private", "kind", "--drop", "a", "--drop", "b"], "no column is left"),
+    ],
+)
+def test_bad_input_is_one_line(
+    pfunnel: Run,
+    npz: Path,
+    codes: Path,
+    people: Path,
+    audited: Path,
+    mechanism: Path,
+    arguments: list[Any],
+    words: str,
+) -> None:
+    names = {"npz": npz, "codes": codes, "people": people, "audited": audited, "mechanism": mechanism}
+    ended = pfunnel("audit", *[str(one).format(**names) for one in arguments])
+    assert ended.code == 2
+    assert ended.out == ""
+    assert words in ended.err
+    assert ended.err.startswith("error: ")
+    assert ended.err.count("\n") == 1
+
+
+def test_names_of_people_are_no_categories(pfunnel: Run, tmp_path: Path) -> None:
+    rows = [[f"person {i}", "x", "pq"[i % 2]] for i in range(1001)]
+    ended = pfunnel("audit", write_csv(tmp_path / "t.csv", rows, ["name", "z", "y"]), "--private", "y")
+    assert ended.code == 2
+    assert "--drop name" in ended.err

@@ -1,0 +1,131 @@
+"""Figures show the numbers of the report: what is drawn is compared with what was put in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from report_samples import CLASSES, exact_report, make_report
+
+from privacyfunnel import report as pages
+from privacyfunnel.audit import AuditReport, ClassTable
+from privacyfunnel.errors import InvalidInputError
+from privacyfunnel.plotting import save_figure
+from privacyfunnel.report.figures import class_colour, class_order
+from privacyfunnel.report.tradeoffs import frontier_points
+
+
+def texts(figure):
+    return [text.get_text() for ax in figure.axes for text in ax.texts]
+
+
+def save_all(figure, folder):
+    for ending in ("png", "pdf"):
+        save_figure(figure, folder / f"figure.{ending}")
+    assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "figure.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_staircase_holds_what_nothing_beats():
+    rng = np.random.default_rng(1)
+    points = [tuple(point) for point in rng.random((60, 2)).round(2).tolist()]
+
+    def beaten(one):
+        return any(other[0] >= one[0] and other[1] <= one[1] and other != one for other in points)
+
+    slow = sorted({one for one in points if not beaten(one)})
+    assert frontier_points(points) == slow
+    assert len(slow) < len(points)
+
+
+def test_success_against_psnr(tmp_path):
+    groups = {
+        "first": [
+            make_report(success=0.6, psnr=20),
+            make_report(success=0.7, psnr=18),
+            make_report(success=0.8, psnr=25),
+        ],
+        "second": [make_report(success=0.5, psnr=15)],
+    }
+    figure = pages.plot_success_psnr(groups)
+    (ax,) = figure.axes
+    lines = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
+    assert set(lines) == {"first", "second"}
+    assert lines["first"].get_xydata().tolist() == [[20, 0.6], [18, 0.7], [25, 0.8]]
+    stairs = [line for line in ax.lines if line.get_drawstyle() == "steps-pre"]
+    assert stairs[0].get_xydata().tolist() == [[20, 0.6], [25, 0.8]]  # (18, 0.7) is beaten
+    assert "chance" in texts(figure)
+    assert "lower bound" in ax.get_ylabel()
+    save_all(figure, tmp_path)
+
+
+def test_one_adversary_may_be_chosen():
+    figure = pages.plot_success_psnr([make_report()], adversary="lines")
+    (line,) = [line for line in figure.axes[0].lines if line.get_label() == "hand-made"]
+    assert line.get_ydata().tolist() == [pytest.approx(0.5)]
+    with pytest.raises(InvalidInputError, match="no report has both"):
+        pages.plot_success_psnr([exact_report()])
+
+
+def test_information_plane_tells_exact_from_bracketed(tmp_path):
+    figure = pages.plot_information_plane([make_report(), exact_report()])
+    (ax,) = figure.axes
+    boxes = [patch for patch in ax.patches if patch.get_fill()]
+    assert [box.get_bbox().bounds for box in boxes] == [pytest.approx((2.0, 0.25, 1.0, 1.05))]
+    marks = {line.get_label(): line for line in ax.lines}
+    assert marks["table"].get_xydata().tolist() == [[1.5, 0.25]]
+    assert marks["table"].get_markerfacecolor() != "white" == marks["hand-made"].get_markerfacecolor()
+    save_all(figure, tmp_path)
+
+
+def test_confusion_before_and_after(tmp_path):
+    figure = pages.plot_confusion(make_report())
+    left, right, *_ = figure.axes
+    assert "X" in left.get_title(loc="left")
+    shares = np.array([[20, 5, 5], [6, 18, 6], [9, 5, 16]]) / 30
+    assert np.allclose(right.images[0].get_array(), shares)
+    assert "60.0 % right" in right.get_title(loc="left")
+    save_all(figure, tmp_path)
+    with pytest.raises(InvalidInputError, match="'nobody'"):
+        pages.plot_confusion(make_report(), "nobody")
+
+
+def test_many_classes_are_drawn_without_names():
+    classes = tuple(range(200))
+    table = ClassTable("trees", "Z", "id", classes, np.eye(200, dtype=np.intp))
+    figure = pages.plot_confusion(AuditReport((), (table,)))
+    assert texts(figure) == []
+
+
+def test_embedding_labels_the_centres(tmp_path):
+    report = make_report()
+    figure = pages.plot_embedding(report)
+    assert len(figure.axes) == 2
+    data = report.figures_data["umap"]
+    rows = [i for i, label in enumerate(data["labels"]) if label == CLASSES[1]]
+    centre = np.median(np.array(data["Z"])[rows], axis=0)
+    (text,) = [one for one in figure.axes[1].texts if one.get_text() == CLASSES[1]]
+    assert text.get_position() == pytest.approx(tuple(centre))
+    save_all(figure, tmp_path)
+
+
+def test_samples_stand_above_their_reconstructions(tmp_path):
+    figure = pages.plot_samples(make_report(), n_columns=3)
+    axes = np.array(figure.axes).reshape(4, 3)
+    for block, column in ((0, 0), (0, 2), (1, 0)):
+        original, copy = (axes[2 * block + row, column].images[0].get_array() for row in (0, 1))
+        assert original.shape == (2, 3)
+        assert np.allclose(original / 2, copy)
+    assert not axes[2, 1].images  # four images leave two places empty
+    save_all(figure, tmp_path)
+
+
+@pytest.mark.parametrize("plot", [pages.plot_embedding, pages.plot_samples, pages.plot_confusion])
+def test_what_a_report_lacks_is_said(plot):
+    with pytest.raises(InvalidInputError, match="has no"):
+        plot(exact_report())
+
+
+def test_classes_have_an_order_and_ten_colours():
+    assert class_order(["10", "9", "2", "9"]) == ["2", "9", "10"]
+    assert class_order(["b", "10", "a"]) == ["10", "a", "b"]
+    assert len({class_colour(i) for i in range(20)}) == 20

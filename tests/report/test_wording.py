@@ -1,0 +1,91 @@
+"""Numbers on pages: sign of the kind, unit, digits; and which numbers are picked for the summary."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from report_samples import exact_report, finding, make_report
+
+from privacyfunnel.audit import AuditReport
+from privacyfunnel.report.summary import before, bracket, chance, strongest
+from privacyfunnel.report.wording import SIGNS, attributes, common, interval, number, signed, view, who
+
+
+def test_every_kind_has_a_sign_of_its_own():
+    assert len(set(SIGNS.values())) == len(SIGNS) == 4
+    for kind, sign in SIGNS.items():
+        assert signed(finding("leakage", 0.5, kind, "s")) == f"{sign} 0.500 bit"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.6789, "share", "67.9 %"),
+        (-0.05, "share", "−5.0 %"),
+        (0.0, "bits", "0.000 bit"),
+        (-1e-17, "bits", "0.000 bit"),
+        (0.00002, "bits", "2.0e−05 bit"),
+        (12.3456, "dB", "12.35 dB"),
+        (math.inf, "dB", "∞ dB"),
+        (0.001, "", "0.001"),
+        (123456.0, "", "1.235e+05"),
+    ],
+)
+def test_digits_fit_the_unit(value, unit, text):
+    assert number(value, unit) == text
+
+
+def test_an_interval_has_its_unit_once():
+    assert interval(finding("success", 0.6, "lower bound", "s", interval=(0.5, 0.7))) == "50.0 to 70.0 %"
+    assert interval(finding("leakage", 0.6, "estimate", "s", interval=(0.5, 0.7))) == "0.500 to 0.700 bit"
+    assert interval(finding("p-value", 0.6, "estimate", "s", interval=(0.5, 0.7))) == "0.5 to 0.7"
+    assert interval(finding("leakage", 0.6, "exact", "s")) == "–"
+
+
+def test_what_is_seen_is_said():
+    assert view("Z") == "release Z"
+    assert view("Z × 16") == "16 releases of each record"
+    assert who(finding("success", 0.6, "lower bound", "trees")) == "trees"
+    assert who(finding("success", 0.6, "lower bound", "trees", "Z × 4")).endswith(
+        "(4 releases of each record)"
+    )
+
+
+def test_what_is_shared_is_said_once_and_only_if_it_is_shared():
+    one = finding("leakage", 0.6, "estimate", "s", interval=(0.5, 0.7))
+    other = finding("leakage", 0.6, "estimate", "s", interval=(0.5, 0.7), n_samples=80, seed=7)
+    assert common([one, one]) == "n = 90, seed 7, 95 % intervals, each by itself"
+    assert "n =" not in common([one, other])
+    assert "seed 7" in common([one, other])
+
+
+def test_the_summary_picks_the_strongest_and_the_tightest():
+    report = make_report()
+    best = strongest(report)
+    assert best is not None
+    assert (best.source, best.on) == ("trees", "Z")  # not 0.9 on raw records
+    raw, nothing = before(report, best), chance(report, "colour")
+    assert raw is not None
+    assert (raw.on, raw.value) == ("X", 0.9)
+    assert nothing is not None
+    assert nothing.value == pytest.approx(1 / 3)
+    found = bracket(report, "leakage", "colour")
+    assert (found.low, found.high) == (0.25, 1.3)  # of the intervals of 0.31 and 1.2
+    assert [one.kind for one in found.findings] == ["lower bound", "estimate", "upper bound"]
+    exact = bracket(exact_report(), "leakage")
+    assert exact.low == exact.high == 0.25
+    assert bracket(report, "maximal leakage").findings == []
+
+
+def test_an_estimate_that_an_upper_bound_contradicts_is_not_picked():
+    high, low = (finding("leakage", value, "estimate", "s") for value in (2.0, 0.5))
+    ceiling = finding("leakage", 1.0, "upper bound", "s")
+    assert bracket(AuditReport((high, low, ceiling)), "leakage").middle == low
+    assert bracket(AuditReport((high, low)), "leakage").middle == high
+    assert bracket(AuditReport((high, ceiling)), "leakage").middle == high
+
+
+def test_attributes_are_named_once():
+    report = make_report()
+    assert attributes(report) == ["colour"]
