@@ -64,11 +64,13 @@ class Workers:
 @contextmanager
 def workers(n_jobs: int, scheduler: str | None) -> Iterator[Workers]:
     """Local processes (−1: one a core), or the cluster at an address: tcp://… is Dask, ray or ray://… Ray."""
-    if scheduler is None:
-        yield _local(n_jobs)
-        return
     with ExitStack() as stack:
-        if scheduler == "ray" or scheduler.startswith("ray://"):
+        stack.enter_context(warnings.catch_warnings())
+        # loky replaces a worker whose memory has grown; no run is lost by it.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
+        if scheduler is None:
+            yield _local(n_jobs)
+        elif scheduler == "ray" or scheduler.startswith("ray://"):
             yield _ray(scheduler, stack)
         else:
             yield _dask(scheduler, stack)

@@ -1,0 +1,101 @@
+"""What an experiment is: the runs of each scale, and what is made of their results."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..sweep import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCALES = ("smoke", "small", "paper")
+
+Record = Mapping[str, Any]  # of Store.records: key, run, values, seconds
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, what was measured, and whether it holds.
+
+    Attributes
+    ----------
+    source : str
+        Where it is made, such as "figure 1a"; "ours" for what the paper does not say.
+    says : str
+    measured : str
+        With numbers and their spread.
+    holds : bool or None
+        None where the scale is too small to tell.
+    """
+
+    source: str
+    says: str
+    measured: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an experiment makes of its results.
+
+    Attributes
+    ----------
+    tables : mapping of names to columns
+    claims : sequence of Claim
+    figures : mapping of names to matplotlib figures
+    notes : sequence of str
+        What a reader must know: what differs from the paper, and why.
+    """
+
+    tables: Mapping[str, Mapping[str, Sequence[Any]]]
+    claims: Sequence[Claim]
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named experiment.
+
+    Attributes
+    ----------
+    name, title : str
+    runs : callable
+        The runs of a scale.
+    find : callable
+        Findings from the records of these runs and the scale. Nothing in its tables may depend on time.
+    seconds : callable
+        About how long a run takes on one core: a guess for the estimate that is printed before a long sweep.
+    """
+
+    name: str
+    title: str
+    runs: Callable[[str], list[Run]]
+    find: Callable[[Sequence[Record], str], Findings]
+    seconds: Callable[[Run], float]
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and, for several values, their standard deviation."""
+    if not values:
+        return "nothing"
+    mean = statistics.fmean(values)
+    return f"{mean:.3g}" if len(values) == 1 else f"{mean:.3g} ± {statistics.stdev(values):.2g}"
+
+
+def by_setting(records: Iterable[Record], *names: str) -> dict[tuple[Any, ...], list[Record]]:
+    """Records that differ in their seed alone, by the values of the named settings, in order."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        place = tuple(record["run"]["settings"].get(name) for name in names)
+        groups.setdefault(place, []).append(record)
+    return dict(sorted(groups.items(), key=lambda item: tuple(str(part) for part in item[0])))
+
+
+def mean_of(records: Sequence[Record], name: str) -> float:
+    """The mean of a value over records that have it."""
+    return statistics.fmean(record["values"][name] for record in records if name in record["values"])

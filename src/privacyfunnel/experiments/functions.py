@@ -1,0 +1,106 @@
+"""Runs of the experiments that are neither a solve nor a fit with its audit; workers import them by name."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInputError, MissingDependencyError
+from ..sweep.data import load_records
+from ..sweep.fits import audit_codes, estimator, reconstruction_quality, target_auc
+
+N_IMAGES = 64
+# Of columns that LEACE may keep: that of a category which three records in a thousand have.
+LEAST_VARIANCE = 0.003
+
+
+def parameters(*, seed: int, n_components: int, n_features: int, n_classes: int) -> dict[str, Any]:
+    """How many numbers the paper's networks have: they are built, and trained on nothing that matters."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((2 * n_classes, n_features), dtype=np.float32)
+    y = np.arange(2 * n_classes) % n_classes
+    model = estimator("funnel")(
+        n_components=n_components, classifier="linear", epochs=1, random_state=seed, progress=False
+    ).fit(x, y)
+    return {"n_parameters": sum(p.numel() for p in model.modules_.parameters())}
+
+
+def pictures(
+    *,
+    seed: int,
+    data: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    adversaries: list[str],
+    n_points: int,
+) -> dict[str, Any]:
+    """The first test images, their reconstructions by the paper's solver, and embeddings of X and Z."""
+    from ..audit.adversaries.clustering import umap_embedding
+
+    records = load_records(data)
+    fitted = {**settings, "hidden": tuple(settings.get("hidden", (500, 500)))}
+    model = estimator("funnel")(**fitted, random_state=seed, release_state=seed, progress=False)
+    model.fit(records.x_train, records.y_train)
+    codes = model.transform(records.x_test)
+    restored = model.inverse_transform(codes)
+    found: dict[str, Any] = {
+        **reconstruction_quality(records.x_test, restored),
+        **audit_codes(codes, records.y_test, adversaries, seed),
+    }
+    side = records.x_test.shape[1:]
+    for name, images in (("images", records.x_test), ("reconstructions", restored)):
+        pixels = np.clip(np.rint(255 * images[:N_IMAGES].reshape(-1, *side)), 0, 255)
+        found[name] = pixels.astype(np.uint8).tolist()
+    if n_points:
+        raw = records.x_test[:n_points].reshape(n_points, -1).astype(np.float64)
+        for name, points in (("embedded_x", raw), ("embedded_z", codes[:n_points].astype(np.float64))):
+            found[name] = np.round(umap_embedding(points, seed), 3).tolist()
+        found["classes"] = records.y_test[:n_points].tolist()
+    return found
+
+
+def raw_records(
+    *, seed: int, data: Mapping[str, Any], adversaries: list[str], erase: bool = False
+) -> dict[str, Any]:
+    """What adversaries find in the records themselves; with `erase`, after LEACE has removed the attribute.
+
+    LEACE (Belrose et al. 2023) makes every linear adversary useless; others are what is measured here.
+    """
+    records = load_records(data)
+    train = records.x_train.reshape(len(records.x_train), -1).astype(np.float64)
+    test = records.x_test.reshape(len(records.x_test), -1).astype(np.float64)
+    released = test
+    if erase:
+        # Where a column hardly varies, an adversary's records may hold one value of it alone; what erasure
+        # adds to such a column is then all that moves in it, and scaling it tells the attribute.
+        moving = train.var(axis=0) > LEAST_VARIANCE
+        train, test = train[:, moving], test[:, moving]
+        released = _leace(train, records.y_train, test)
+    found: dict[str, Any] = {
+        "mse": float(np.mean((released - test) ** 2)),
+        **audit_codes(released, records.y_test, adversaries, seed),
+    }
+    if records.target_test is not None:
+        found["target_auc"] = target_auc(released, records.target_test, seed)
+    return found
+
+
+def _leace(train: Any, y: Any, test: Any) -> Any:
+    try:
+        import torch
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of torch, about how the package uses it
+            from concept_erasure import LeaceEraser
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"LEACE needs {error.name}: pip install concept-erasure; other methods run without it."
+        ) from None
+    classes, numbers = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise InvalidInputError("LEACE needs at least two classes of the private attribute.")
+    # A column for each class: numbers would stand for one ordered concept.
+    eraser = LeaceEraser.fit(torch.from_numpy(train), torch.eye(len(classes), dtype=torch.float64)[numbers])
+    return eraser(torch.from_numpy(test)).numpy()

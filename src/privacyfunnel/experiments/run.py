@@ -1,0 +1,141 @@
+"""reproduce(): compute what an experiment needs, then write its tables, figures and the results page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataFileError, InvalidInputError
+from ..files import open_writer
+from ..persistence import Path_, save_json
+from ..sweep import Store, Summary, sweep
+from ..sweep.execute import prepare
+from . import adult, images, known, occupation
+from .base import SCALES, Experiment, Findings
+from .page import KIND, VERSION, write_page
+
+EXPERIMENTS: dict[str, Experiment] = {
+    one.name: one for one in (known.EXPERIMENT, occupation.EXPERIMENT, *images.EXPERIMENTS, adult.EXPERIMENT)
+}
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in EXPERIMENTS:
+        close = get_close_matches(name, EXPERIMENTS, n=1)
+        remedy = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(EXPERIMENTS)}, and all."
+        raise InvalidInputError(f"No experiment is called {name!r}; {remedy}")
+    return EXPERIMENTS[name]
+
+
+def estimated_hours(name: str, scale: str) -> float:
+    """About how many hours of one core all runs of an experiment take; those in a store take none."""
+    chosen = experiment(name)
+    return sum(chosen.seconds(run) for run in chosen.runs(_scale(scale))) / 3600
+
+
+def reproduce(
+    name: str,
+    scale: str = "small",
+    *,
+    output: Path_,
+    store: Path_,
+    n_jobs: int = -1,
+    scheduler: str | None = None,
+    progress: bool | None = None,
+) -> tuple[Summary, list[str]]:
+    """Run an experiment, or go on with it, and write what it found.
+
+    Parameters
+    ----------
+    name : str
+        One of EXPERIMENTS.
+    scale : "smoke", "small" or "paper"
+    output : folder
+        For tables (CSV), figures (PNG), the findings (JSON) and the page README.md about all experiments
+        whose findings are there. Made if need be.
+    store, n_jobs, scheduler, progress
+        As for `sweep`: a run that is in the store is not computed again.
+
+    Returns
+    -------
+    (Summary, list of str)
+        What the sweep did, and the names of the files that were written.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such experiment, or one of its runs failed: a page without it would not be honest.
+    """
+    chosen = experiment(name)
+    runs = chosen.runs(_scale(scale))
+    folder = Path(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataFileError(
+            f"{folder}: cannot make the folder ({error.strerror or error}); choose another with --output."
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise DataFileError(f"{folder}: the folder may not be written; choose another with --output.")
+    summary = sweep(
+        runs, store, n_jobs=n_jobs, scheduler=scheduler, name=f"{name} {scale}", progress=progress
+    )
+    opened = Store(store)
+    keys = {prepare(run).key for run in runs}
+    if summary.n_failed:
+        failed = [record for record in opened.failures() if record["key"] in keys]
+        raise InvalidInputError(
+            f"{name}: {len(failed)} of {summary.n_runs} runs failed, the first with: {failed[0]['error']} "
+            f"Try them again with: pfunnel sweep retry-failed --store {os.fspath(store)}"
+        )
+    found = chosen.find(opened.records(keys), scale)
+    return summary, _write(folder, chosen, scale, found)
+
+
+def _scale(scale: str) -> str:
+    if scale not in SCALES:
+        raise InvalidInputError(f"scale must be one of {', '.join(SCALES)}; it is {scale!r}.")
+    return scale
+
+
+def _write(folder: Path, chosen: Experiment, scale: str, found: Findings) -> list[str]:
+    from ..plotting import save_figure
+
+    written = []
+    for name, columns in found.tables.items():
+        path = folder / f"{name}.csv"
+        _write_table(path, columns)
+        written.append(str(path))
+    for name, figure in found.figures.items():
+        path = folder / f"{name}.png"
+        save_figure(figure, path, dpi=120)
+        written.append(str(path))
+    findings = {
+        "name": chosen.name,
+        "title": chosen.title,
+        "scale": scale,
+        "n_runs": len(chosen.runs(scale)),
+        # A minute's worth of runs shows that everything works, and decides nothing.
+        "claims": [
+            {**vars(claim), "holds": None if scale == "smoke" else claim.holds} for claim in found.claims
+        ],
+        "tables": list(found.tables),
+        "figures": list(found.figures),
+        "notes": list(found.notes),
+    }
+    path = folder / f"{chosen.name}.json"
+    save_json(path, KIND, VERSION, findings)
+    written.append(str(path))
+    written.append(str(write_page(folder, list(EXPERIMENTS))))
+    return written
+
+
+def _write_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    import pyarrow as pa
+
+    with open_writer(path) as writer:
+        writer.write(pa.table({name: list(values) for name, values in columns.items()}))
