@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 export PYTHONHASHSEED := 0
 
-.PHONY: setup demo test test-full bench check format clean
+.PHONY: setup demo test test-full bench reproduce check format clean
 .DELETE_ON_ERROR:
 
 setup: $(STAMP)
@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "privacyfunnel needs Python 3.11 or newer; this is %d.%d. Run: make PYTHON=python3.11 setup" % sys.version_info[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing into .venv (first time: a few minutes)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,learned,audit,distributed,onnx,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,onnx,dev]'
 	@echo "Compiling the solvers, once"
 	@$(BIN)/pfunnel demo --output .venv/demo > /dev/null
 	@touch $(STAMP)
@@ -29,6 +29,10 @@ test-full: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
+
+# All of the paper at small scale; goes on where it was interrupted.
+reproduce: $(STAMP)
+	$(BIN)/pfunnel reproduce all --scale small --output docs/results --store runs/reproduce
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -25,7 +25,7 @@ VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1, "audit-rep
 
 
 def load(path: Path_) -> Any:
-    """Read back what `save` has written: a mechanism, a frontier, an audit, or (a folder) a learned estimator.
+    """Read back what `save` wrote: a mechanism, a frontier, an audit, or (a folder) a learned estimator.
 
     Raises
     ------

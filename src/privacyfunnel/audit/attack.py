@@ -26,6 +26,7 @@ from .work import Piece, class_pieces, class_result, cluster_piece, number_piece
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+RAW = "The same adversary before anything is released: it sees the raw records instead of codes."
 DECODER = (
     "Sees the released codes, owns the decoder, knows the private attribute of other people whose codes it "
     "also has, and learns from their reconstructions with a neural network."
@@ -84,7 +85,7 @@ def class_attack(
     key = (attribute.name, view.on, adversary.name)
     codes = view.codes[0]
     pieces = class_pieces(key, adversary, codes, attribute.y, folds, attribute.n_classes, seed)
-    name, threat_model = adversary.name, adversary.threat_model
+    name, threat_model = adversary.name, _threat(adversary, view)
     if view.on == "X_hat":
         name, threat_model = "decoder-aware network", DECODER
     if view.on.startswith("Z ×"):
@@ -111,6 +112,10 @@ def class_attack(
     return Attack(pieces, read)
 
 
+def _threat(adversary: Any, view: View) -> str:
+    return RAW if view.on == "X" else str(adversary.threat_model)
+
+
 def number_attack(
     context: Context,
     outcome: Outcome,
@@ -130,7 +135,7 @@ def number_attack(
     def read(results: dict[Hashable, Any]) -> None:
         values = cross_shrunk(results[key], truth, folds)
         outcome.findings += number_findings(
-            context, attribute, values, adversary.name, adversary.threat_model, view.on
+            context, attribute, values, adversary.name, _threat(adversary, view), view.on
         )
 
     return Attack([piece], read)
@@ -212,7 +217,7 @@ def _clusters_findings(
         attribute,
         guesses,
         adversary.name,
-        adversary.threat_model,
+        _threat(adversary, view),
         view.on,
         f"Clusters named after records of other folds; {repeats}",
     )
@@ -228,7 +233,7 @@ def _clusters_findings(
             attribute,
             view.on,
             clipped(repeated_interval(hits, context.confidence), value, 0.0, 1.0),
-            threat_model=adversary.threat_model,
+            threat_model=_threat(adversary, view),
             notes=f"Clusters named after the audited records themselves; {repeats}",
         )
     )

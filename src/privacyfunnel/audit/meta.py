@@ -10,8 +10,8 @@ from .given import Given
 
 PACKAGES = ("privacyfunnel", "numpy", "scipy", "scikit-learn", "umap-learn")
 
+TRAINED_ON = "Whether the mechanism was trained on these records: audit it on others."
 ALWAYS_OPEN = (
-    "Whether the mechanism was trained on these records: audit it on others.",
     "Adversaries that were not tried, and knowledge about people that comes from elsewhere.",
     "Several releases of one record, unless many_draws was set.",
     "Records that are distributed in another way than these.",
@@ -41,7 +41,7 @@ def describe_audit(
         "settings": settings,
         "versions": {"python": platform.python_version(), **_versions()},
         "audited": _audited(given),
-        "not_audited": [*(not_audited or []), *ALWAYS_OPEN],
+        "not_audited": [*(not_audited or []), *([] if given is None else [TRAINED_ON]), *ALWAYS_OPEN],
         "run": {"seconds": round(time.perf_counter() - begun, 3), "n_jobs": n_jobs},
     }
     if given is not None and not given.release.seeded:

@@ -28,7 +28,8 @@ _UsageProblem: Any = typer.BadParameter.__mro__[2]
 
 _NAMES = (
     "beta|min_utility|max_leakage|alpha|penalty|n_z|n_starts|n_points|n_jobs|tol|max_steps|time_limit|"
-    "max_letters|learning_rate|batch_size|leakage_weight|classifier_steps|gamma"
+    "max_letters|learning_rate|batch_size|leakage_weight|classifier_steps|gamma|max_success|min_psnr|"
+    "many_draws|n_repeats"
 )
 # A name that is not quoted (that would be a column's), or name='value' for names that are also plain words.
 _OPTION = re.compile(rf"(?<![\w'\"-])(?:({_NAMES})(?![\w'\"-])|(missing|method)=[\"']?([\w-]+)[\"']?)")
@@ -41,7 +42,7 @@ _USAGE_WORDS = {
     ),
 }
 _PREFIX = re.compile(
-    r"^(Joint(\.\w+)?|solve|frontier|release|release_frame|save|save_figure|plot_frontier): "
+    r"^(Joint(\.\w+)?|solve|frontier|audit|release|release_frame|save|save_figure|plot_frontier): "
 )
 
 

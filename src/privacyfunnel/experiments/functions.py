@@ -96,7 +96,7 @@ def _leace(train: Any, y: Any, test: Any) -> Any:
             from concept_erasure import LeaceEraser
     except ImportError as error:
         raise MissingDependencyError(
-            f"LEACE needs {error.name}: pip install concept-erasure; other methods run without it."
+            f"LEACE needs {error.name}: pip install 'privacyfunnel[erasure]'; other methods run without it."
         ) from None
     classes, numbers = np.unique(y, return_inverse=True)
     if len(classes) < 2:

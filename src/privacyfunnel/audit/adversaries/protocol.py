@@ -12,7 +12,7 @@ IntArray = NDArray[np.intp]
 
 SUPERVISED = (
     "Sees the released codes alone, knows the private attribute of other people whose codes it also has, "
-    "and learns from those {how}."
+    "and learns from those. Its method: {how}."
 )
 
 

@@ -27,7 +27,7 @@ class EstimatorAdversary:
     def __init__(self, name: str, estimator: Any, threat_model: str | None = None) -> None:
         self.name = name
         self.estimator = estimator
-        self.threat_model = threat_model or SUPERVISED.format(how=f"with {name}")
+        self.threat_model = threat_model or SUPERVISED.format(how=name)
 
     def _fit(self, Z: FloatArray, y: Any, smallest_group: int, n_groups: int) -> Any:
         from sklearn.base import clone
@@ -117,7 +117,7 @@ def randomised_trees(random_state: int = 0) -> ClassifierAdversary:
 
 def nearest_neighbours() -> NeighbourAdversary:
     """The classes among the 15 nearest codes, on scaled components."""
-    return NeighbourAdversary("nearest neighbours", SUPERVISED.format(how="with nearest neighbours"))
+    return NeighbourAdversary("nearest neighbours", SUPERVISED.format(how="nearest neighbours"))
 
 
 def default_adversaries(

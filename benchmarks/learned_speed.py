@@ -1,0 +1,239 @@
+"""One MNIST epoch and one encoding against a literal twin and against their matrix products alone.
+
+Every measurement runs in a process of its own, so that its peak memory and its threads are its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional
+
+from privacyfunnel.datasets import load_mnist
+from privacyfunnel.learned import Funnel
+
+from .learned import Row, publish
+
+D, BATCH, ALPHA, BETA = 64, 256, 0.01, 0.05
+PAPER = {"n_components": D, "batch_size": BATCH, "classifier": "linear", "classifier_steps": 1}
+REPEAT = 2
+N_WARM = 512
+TITLE = "Speed on MNIST: 60,000 images, d = 64, batch 256, linear classifier, one step"
+NOTE = (
+    "Best of {repeat}, each in a process of its own after a warm-up on {warm} records; those of a group take "
+    "turns, so that a busy moment hits all of them. The twin decodes each image as it is asked for "
+    "and makes two full passes a batch, backward through encoder and decoder both times, with torch's plain "
+    "Adam. The floor is the matrix products of the same networks, forward and backward, without the "
+    "classifier's, on batches that lie ready. Peak memory is that of the whole process with torch and the "
+    "data ({data:.0f} MB as floats). Funnel by this: its seconds divided by those of the row; asked for are "
+    "at most 0.5 for the twin and 1.5 for the floors. On busy cores the CPU seconds of one thread are the "
+    "fairer clock."
+)
+
+
+class Twin:
+    """The paper's update, written down literally: no shared pass, no preloaded floats."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.body = nn.Sequential(nn.Linear(784, 500), nn.ReLU(), nn.Linear(500, 500), nn.ReLU())
+        self.loc, self.log_scale = nn.Linear(500, D), nn.Linear(500, D)
+        self.decoder = nn.Sequential(nn.Linear(D, 500), nn.ReLU(), nn.Linear(500, 784))
+        self.classifier = nn.Linear(D, 10)
+        self.before = torch.zeros(D)
+        encoding = [*self.body.parameters(), *self.loc.parameters(), *self.log_scale.parameters()]
+        decoding = [*self.decoder.parameters(), *self.classifier.parameters()]
+        self.encoding = torch.optim.Adam(encoding, lr=3e-4)
+        self.decoding = torch.optim.Adam(decoding, lr=3e-4)
+
+    def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        features = self.body(x)
+        loc, log_scale = self.loc(features), self.log_scale(features)
+        z = loc + log_scale.exp() * torch.randn_like(loc)
+        rec = 0.5 * (self.decoder(z) - x).square().sum(1).mean()
+        return loc, log_scale, z, rec, functional.cross_entropy(self.classifier(z), y)
+
+    def step(self, x: Tensor, y: Tensor, entropy: float) -> None:
+        *_, rec, cross_entropy = self.losses(x, y)
+        self.decoding.zero_grad()
+        (BETA * rec + cross_entropy).backward()
+        self.decoding.step()
+        loc, log_scale, z, rec, cross_entropy = self.losses(x, y)
+        kl = (0.5 * (loc.square() + (2 * log_scale).exp() - 1) - log_scale).sum(1).mean()
+        scale = (0.9 * (2 * self.before).exp() + 0.1 * z.square().mean(0)).log() / 2
+        moved = scale - self.before
+        prior = (0.5 * ((2 * moved).exp() - 1) - moved).sum()
+        residual = (entropy - cross_entropy).clamp_min(0) + prior + BETA * rec
+        self.encoding.zero_grad()
+        (0.5 * residual.square() + ALPHA * kl).backward()
+        self.encoding.step()
+        self.before = scale.detach()
+
+
+class PerSample(torch.utils.data.Dataset):
+    """Images as they are stored, decoded one by one when asked for, as common image data sets do it: a PIL
+    image, then a tensor (channel, height, width)."""
+
+    def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
+        self.images, self.labels = images, labels
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        picture = Image.fromarray(self.images[i])
+        pixels = torch.from_numpy(np.array(picture, copy=True))[:, :, None].permute(2, 0, 1).contiguous()
+        return pixels.float().div(255).reshape(-1), int(self.labels[i])
+
+
+def epoch_of_twin(n: int | None = None) -> Callable[[], None]:
+    images, labels, *_ = load_mnist("uint8")
+    share = np.bincount(labels) / len(labels)
+    entropy = float(-(share * np.log(share)).sum())
+    loader = torch.utils.data.DataLoader(PerSample(images[:n], labels[:n]), BATCH, shuffle=True)
+    twin = Twin()
+
+    def epoch() -> None:
+        for x, y in loader:
+            twin.step(x, y, entropy)
+
+    return epoch
+
+
+def epoch_of_funnel(n: int | None = None) -> Callable[[], None]:
+    images, labels, *_ = load_mnist()
+    x, y = images.reshape(len(images), -1)[:n], labels[:n]
+    model = Funnel(**PAPER, epochs=1, random_state=0, progress=False)
+    return lambda: model.fit(x, private=y)
+
+
+def epoch_of_products(n: int | None = None) -> Callable[[], None]:
+    """Forward, and backward to weights and inputs, where the two steps need them; nothing else."""
+    x = torch.from_numpy(load_mnist().x_train.reshape(-1, 784)[:n])
+    sizes = {"first": (784, 500), "second": (500, 500), "heads": (500, 2 * D)}
+    encoder = {name: torch.randn(shape) for name, shape in sizes.items()}
+    inner, outer = torch.randn(D, 500), torch.randn(500, 784)
+
+    def epoch() -> None:
+        for rows in x.split(BATCH):
+            hidden = rows @ encoder["first"]
+            features = hidden @ encoder["second"]
+            heads = features @ encoder["heads"]
+            z = heads[:, :D]
+            for frozen in (False, True):
+                inside = z @ inner
+                output = inside @ outer
+                back = output @ outer.T
+                if frozen:
+                    back @ inner.T
+                else:
+                    inside.T @ output, z.T @ back
+            features.T @ heads  # the products take as long whatever the numbers are
+            back = heads @ encoder["heads"].T
+            hidden.T @ back
+            rows.T @ (back @ encoder["second"].T)
+
+    return epoch
+
+
+def encode_of_funnel(n: int | None = None) -> Callable[[], None]:
+    images, labels, *_ = load_mnist()
+    x = images.reshape(len(images), -1)
+    model = Funnel(**PAPER, epochs=1, random_state=0, progress=False)
+    model.fit(x[:N_WARM], private=labels[:N_WARM])
+    return lambda: model.encode(x[:n])
+
+
+def encode_of_products(n: int | None = None) -> Callable[[], None]:
+    x = torch.from_numpy(load_mnist().x_train.reshape(-1, 784)[:n])
+    first, second, heads = torch.randn(784, 500), torch.randn(500, 500), torch.randn(500, 2 * D)
+
+    def encode() -> None:
+        for rows in x.split(4096):
+            rows @ first @ second @ heads
+
+    return encode
+
+
+GROUPS = {
+    "epoch": {"Funnel": epoch_of_funnel, "literal twin": epoch_of_twin, "floor": epoch_of_products},
+    "encode": {"Funnel": encode_of_funnel, "floor": encode_of_products},
+}
+
+
+def measure(group: str, name: str, threads: int) -> None:
+    """Time one of them in this process and print the result as JSON."""
+    torch.set_num_threads(threads)
+    with torch.no_grad() if name == "floor" else torch.enable_grad():
+        GROUPS[group][name](N_WARM)()
+        work = GROUPS[group][name]()
+        begun, busy = time.perf_counter(), time.process_time()
+        work()
+        seconds, cpu = time.perf_counter() - begun, time.process_time() - busy
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "CPU seconds": cpu, "peak": peak}))
+
+
+def main(output: Path | None = None) -> None:
+    n = len(load_mnist("uint8").x_train)
+    note = NOTE.format(repeat=REPEAT, warm=N_WARM, data=n * 784 * 4 / 1e6)
+    settings = {"n_components": D, "batch_size": BATCH, "alpha": ALPHA, "beta": BETA}
+    runs: list[Row] = []
+    table: list[Row] = []
+    for threads in sorted({1, min(2, os.cpu_count() or 1)}):
+        for group, members in GROUPS.items():
+            ours = [
+                {"task": group, "what": name, "threads": threads, "turn": turn}
+                | in_process(group, name, threads)
+                for turn in range(REPEAT)
+                for name in members
+            ]
+            runs += ours
+            table += compared(ours, n)
+            # After each group: what was measured stays if the run is stopped.
+            publish("learned-speed", TITLE, table, runs, [note], settings, output)
+
+
+def compared(runs: list[Row], n: int) -> list[Row]:
+    """One row for each of a group: its best times, and those of `Funnel` by them."""
+    names = dict.fromkeys(run["what"] for run in runs)
+    best, cpu = (
+        {name: min(run[clock] for run in runs if run["what"] == name) for name in names}
+        for clock in ("seconds", "CPU seconds")
+    )
+    return [
+        {
+            "task": runs[0]["task"],
+            "threads": runs[0]["threads"],
+            "what": name,
+            "seconds": f"{best[name]:.2f}",
+            "CPU seconds": f"{cpu[name]:.2f}",
+            "samples/s": f"{n / best[name]:.0f}",
+            "Funnel by this": f"{best['Funnel'] / best[name]:.2f}",
+            "by CPU seconds": f"{cpu['Funnel'] / cpu[name]:.2f}",
+            "peak memory (MB)": f"{max(run['peak'] for run in runs if run['what'] == name):.0f}",
+        }
+        for name in names
+    ]
+
+
+def in_process(group: str, name: str, threads: int) -> Row:
+    """One measurement in a fresh interpreter, whose libraries have this many threads from the start."""
+    call = f"from benchmarks.learned_speed import measure; measure({group!r}, {name!r}, {threads})"
+    counts = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL", "OPENBLAS")}
+    done = subprocess.run(
+        [sys.executable, "-c", call], env={**os.environ, **counts}, capture_output=True, text=True, check=True
+    )
+    result: Row = json.loads(done.stdout.splitlines()[-1])
+    return result
