@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -44,7 +45,7 @@ class PrivateColumn:
         that of the Gaussian with their variance."""
         if self.classes is None:
             n, total, squares = self.seen
-            return 0.5 * float(np.log(2 * np.pi * np.e * (squares / n - (total / n) ** 2)))
+            return 0.5 * float(np.log(2 * np.pi * math.e * (squares / n - (total / n) ** 2)))
         share = self.seen[self.seen > 0] / self.seen.sum()
         return float(-(share * np.log(share)).sum())
 
