@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,9 +51,13 @@ def run_pieces(pieces: Sequence[Piece], n_jobs: int, report: Report) -> dict[Has
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
     calls = (delayed(_numbered)(i, piece.function, piece.arguments) for i, piece in enumerate(ordered))
     report(0, len(ordered), "starting")
-    for done, (i, result) in enumerate(parallel(calls), 1):
-        results[ordered[i].key] = result
-        report(done, len(ordered), ordered[i].text)
+    with warnings.catch_warnings():
+        # joblib replaces a worker whose memory has grown and warns, in a thread of its own: where warnings
+        # are errors, that thread would die and the results never come.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
+        for done, (i, result) in enumerate(parallel(calls), 1):
+            results[ordered[i].key] = result
+            report(done, len(ordered), ordered[i].text)
     return results
 
 
