@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 # yellow, too faint for a line on white, is replaced by wine. Markers repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#882255", "#222222")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_INK, _FAINT, _SHADE = "#222222", "#8a8a8a", "#ececec"
+INK, FAINT = "#222222", "#8a8a8a"
+_SHADE = "#ececec"
 _BACKGROUND = ("X or nothing, at random", "proved impossible")
 # matplotlib's parser of formulas is shared by all threads and keeps its state between calls.
 _RENDERING = threading.Lock()
@@ -200,12 +201,12 @@ def _draw_limits(ax: Axes, frontiers: Sequence[Frontier]) -> None:
             return
         if max(abs(other.entropy_x - right), abs(other.mutual_information - top)) > 1e-9:
             return
-    thin: dict[str, Any] = {"color": _FAINT, "linewidth": 0.7, "zorder": 1.0}
+    thin: dict[str, Any] = {"color": FAINT, "linewidth": 0.7, "zorder": 1.0}
     ax.axvline(right, linestyle=(0, (1, 2)), **thin)
     ax.axhline(top, linestyle=(0, (1, 2)), **thin)
     ax.plot([0, right], [0, top], linestyle=(0, (5, 3)), label=_BACKGROUND[0], **thin)
-    ax.plot([right], [top], marker="o", markersize=4, color=_INK, linestyle="none", zorder=5, clip_on=False)
-    small: dict[str, Any] = {"fontsize": 7.5, "color": _FAINT, "zorder": 6}
+    ax.plot([right], [top], marker="o", markersize=4, color=INK, linestyle="none", zorder=5, clip_on=False)
+    small: dict[str, Any] = {"fontsize": 7.5, "color": FAINT, "zorder": 6}
     ax.annotate(
         f"$H(X)$ = {right:.4g}",
         (right, 0),
@@ -243,18 +244,23 @@ def _draw_bound(ax: Axes, frontiers: Sequence[Frontier]) -> None:
     ax.fill_between(at, floor, color=_SHADE, linewidth=0, zorder=0, label=_BACKGROUND[1])
 
 
-def _finish(ax: Axes, title: str | None) -> None:
-    ax.set_xlabel("utility  $I(Z;X)$  [bit]", fontsize=9.5, color=_INK)
-    ax.set_ylabel("leakage  $I(Z;Y)$  [bit]", fontsize=9.5, color=_INK)
-    ax.tick_params(labelsize=8.5, color=_FAINT, labelcolor=_INK, width=0.7, length=3)
+def tidy(ax: Axes, x: str, y: str) -> None:
+    """Labels, thin spines on two sides, small ticks."""
+    ax.set_xlabel(x, fontsize=9.5, color=INK)
+    ax.set_ylabel(y, fontsize=9.5, color=INK)
+    ax.tick_params(labelsize=8.5, color=FAINT, labelcolor=INK, width=0.7, length=3)
     ax.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
-        ax.spines[side].set_color(_FAINT)
+        ax.spines[side].set_color(FAINT)
         ax.spines[side].set_linewidth(0.7)
+
+
+def _finish(ax: Axes, title: str | None) -> None:
+    tidy(ax, "utility  $I(Z;X)$  [bit]", "leakage  $I(Z;Y)$  [bit]")
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
     if title:
-        ax.set_title(title, fontsize=10, loc="left", color=_INK)
+        ax.set_title(title, fontsize=10, loc="left", color=INK)
     handles, labels = ax.get_legend_handles_labels()
     # The methods first, then what they are seen against.
     order = sorted(range(len(labels)), key=lambda i: labels[i] in _BACKGROUND)
@@ -269,5 +275,5 @@ def _finish(ax: Axes, title: str | None) -> None:
             frameon=False,
             handlelength=2.2,
             labelspacing=0.35,
-            labelcolor=_INK,
+            labelcolor=INK,
         )

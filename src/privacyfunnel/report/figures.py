@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..audit import AuditReport, ClassTable
 from ..errors import InvalidInputError
-from ..plotting import COLOURS, import_figure
-from .style import FAINT, HALO, INK, new_figure, plain, tidy
+from ..plotting import COLOURS, FAINT, INK, import_figure, tidy
+from .style import HALO, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..plotting import COLOURS, import_figure
+from ..plotting import INK, import_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, FAINT = COLOURS[-1], "#8a8a8a"
 #: White text of a figure's labels is kept readable by an outline of this width.
 HALO = 2.2
 
@@ -19,17 +18,6 @@ def new_figure(size: tuple[float, float], n_axes: int = 1, **options: Any) -> tu
     """A figure with axes side by side, without matplotlib's global state."""
     figure: Figure = import_figure()(figsize=size, layout="constrained")
     return figure, list(figure.subplots(1, n_axes, squeeze=False, **options)[0])
-
-
-def tidy(ax: Axes, x: str, y: str) -> None:
-    """Labels, thin spines on two sides, small ticks."""
-    ax.set_xlabel(x, fontsize=9.5, color=INK)
-    ax.set_ylabel(y, fontsize=9.5, color=INK)
-    ax.tick_params(labelsize=8.5, color=FAINT, labelcolor=INK, width=0.7, length=3)
-    ax.spines[["top", "right"]].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(FAINT)
-        ax.spines[side].set_linewidth(0.7)
 
 
 def legend(ax: Axes, **options: Any) -> None:

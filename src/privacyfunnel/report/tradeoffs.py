@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..audit import AuditReport, Finding
 from ..errors import InvalidInputError
 from ..frontier import Frontier
-from ..plotting import COLOURS, MARKERS, plot_frontier
-from .style import FAINT, legend, new_figure, plain, tidy
+from ..plotting import COLOURS, FAINT, MARKERS, plot_frontier, tidy
+from .style import legend, new_figure, plain
 from .summary import Bracket, before, bracket, chance, first, strongest
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ from strategies import random_joint
 
 from privacyfunnel.discrete.exact.faces import (
     climb,
-    compatible_pairs,
     flat_directions,
-    next_faces,
     sample_faces,
     search_faces,
 )
+from privacyfunnel.discrete.exact.listing import compatible_pairs, next_faces
 from privacyfunnel.discrete.exact.master import Duals
 from privacyfunnel.discrete.exact.pricing import Pricing, n_faces
 from privacyfunnel.discrete.exact.reduction import reduce

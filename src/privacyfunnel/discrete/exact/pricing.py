@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import FloatArray
-from .faces import climb, compatible_pairs, free_bound, next_faces, sample_faces, search_faces
+from .faces import climb, free_bound, sample_faces, search_faces
+from .listing import compatible_pairs, next_faces
 from .master import Duals
 from .pairs import ENDS, price_pairs
 from .reduction import Posterior, Reduction, entropy_nats

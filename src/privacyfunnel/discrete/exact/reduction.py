@@ -59,11 +59,6 @@ class Reduction:
         return entropy_nats(kept / kept.sum())
 
     @cached_property
-    def entropy_class(self) -> float:
-        """H(class) in nats."""
-        return entropy_nats(self.p)
-
-    @cached_property
     def slack(self) -> float:
         """Nats by which I(Z;X), and I(Z;Y), can differ from what the classes say."""
         dropped, joint = self.dropped, self.problem.joint
