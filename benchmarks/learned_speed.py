@@ -29,18 +29,20 @@ from .learned import Row, publish
 D, BATCH, ALPHA, BETA = 64, 256, 0.01, 0.05
 PAPER = {"n_components": D, "batch_size": BATCH, "classifier": "linear", "classifier_steps": 1}
 REPEAT = 2
+ROUNDS = 9
 N_WARM = 512
 TITLE = "Speed on MNIST: 60,000 images, d = 64, batch 256, linear classifier, one step"
 NOTE = (
-    "Best of {repeat}, each in a process of its own after a warm-up on {warm} records; a fit also checks and "
-    "fingerprints the records, once for all epochs. Those of a group take "
+    "Seconds are the best of {repeat}, each in a process of its own after a warm-up on {warm} records; a fit "
+    "also checks and fingerprints the records, once for all epochs. Those of a group take "
     "turns, so that a busy moment hits all of them. The twin decodes each image as it is asked for "
     "and makes two full passes a batch, backward through encoder and decoder both times, with torch's plain "
-    "Adam. The floor is the matrix products of the same networks, forward and backward, without the "
-    "classifier's, on batches that lie ready. Peak memory is that of the whole process with torch and the "
+    "Adam. The floor is the matrix products of the same networks, forward and backward, on batches "
+    "that lie ready. Peak memory is that of the whole process with torch and the "
     "data ({data:.0f} MB as floats). Funnel by this: its seconds divided by those of the row; asked for are "
-    "at most 0.5 for the twin and 1.5 for the floors. On busy cores the CPU seconds of one thread are the "
-    "fairer clock."
+    "at most 0.5 for the twin and 1.5 for the floors. Alternating: Funnel and the other take turns for "
+    "{rounds} rounds in one process, and the ratio of each round is one figure; it is the fairest where the "
+    "speed of the cores changes from one moment to the next, as here."
 )
 
 
@@ -148,7 +150,7 @@ def epoch_of_products(n: int | None = None) -> Callable[[], None]:
     x = torch.from_numpy(load_mnist().x_train.reshape(-1, 784)[:n])
     sizes = {"first": (784, 500), "second": (500, 500), "heads": (500, 2 * D)}
     encoder = {name: torch.randn(shape) for name, shape in sizes.items()}
-    inner, outer = torch.randn(D, 500), torch.randn(500, 784)
+    inner, outer, classifier = torch.randn(D, 500), torch.randn(500, 784), torch.randn(D, 10)
 
     def epoch() -> None:
         for rows in x.split(BATCH):
@@ -160,10 +162,11 @@ def epoch_of_products(n: int | None = None) -> Callable[[], None]:
                 inside = z @ inner
                 output = inside @ outer
                 back = output @ outer.T
+                logits = z @ classifier
                 if frozen:
-                    back @ inner.T
+                    back @ inner.T, logits @ classifier.T
                 else:
-                    inside.T @ output, z.T @ back
+                    inside.T @ output, z.T @ back, z.T @ logits
             features.T @ heads  # the products take as long whatever the numbers are
             back = heads @ encoder["heads"].T
             hidden.T @ back
@@ -215,9 +218,24 @@ def measure(group: str, name: str, threads: int) -> None:
     print(json.dumps({"seconds": seconds, "CPU seconds": cpu, "peak": peak}))
 
 
+def alternate(group: str, name: str, threads: int) -> None:
+    """Ratios of Funnel by another, which take turns in this process, as JSON."""
+    torch.set_num_threads(threads)
+    ours, theirs = GROUPS[group]["Funnel"](), GROUPS[group][name]()
+
+    def seconds(work: Callable[[], None]) -> float:
+        with torch.no_grad() if work is theirs and name == "floor" else torch.enable_grad():
+            begun = time.perf_counter()
+            work()
+            return time.perf_counter() - begun
+
+    seconds(ours), seconds(theirs)  # the first of a process is slower
+    print(json.dumps({"ratios": [seconds(ours) / seconds(theirs) for _ in range(ROUNDS)]}))
+
+
 def main(output: Path | None = None) -> None:
     n = len(load_mnist("uint8").x_train)
-    note = NOTE.format(repeat=REPEAT, warm=N_WARM, data=n * 784 * 4 / 1e6)
+    note = NOTE.format(repeat=REPEAT, rounds=ROUNDS, warm=N_WARM, data=n * 784 * 4 / 1e6)
     settings = {"n_components": D, "batch_size": BATCH, "alpha": ALPHA, "beta": BETA}
     runs: list[Row] = []
     table: list[Row] = []
@@ -225,18 +243,20 @@ def main(output: Path | None = None) -> None:
         for group, members in GROUPS.items():
             ours = [
                 {"task": group, "what": name, "threads": threads, "turn": turn}
-                | in_process(group, name, threads)
+                | in_process("measure", group, name, threads)
                 for turn in range(REPEAT)
                 for name in members
             ]
-            runs += ours
-            table += compared(ours, n)
+            turns = in_process("alternate", group, "floor", threads)["ratios"]
+            runs += [*ours, {"task": group, "what": "floor", "threads": threads, "ratios": turns}]
+            table += compared(ours, turns, n)
             # After each group: what was measured stays if the run is stopped.
             publish("learned-speed", TITLE, table, runs, [note], settings, output)
 
 
-def compared(runs: list[Row], n: int) -> list[Row]:
-    """One row for each of a group: its best times, and those of `Funnel` by them."""
+def compared(runs: list[Row], turns: list[float], n: int) -> list[Row]:
+    """One row for each of a group: its best times, and those of `Funnel` by them; beside the floor, the
+    ratios of taking turns."""
     names = dict.fromkeys(run["what"] for run in runs)
     best, cpu = (
         {name: min(run[clock] for run in runs if run["what"] == name) for name in names}
@@ -251,16 +271,18 @@ def compared(runs: list[Row], n: int) -> list[Row]:
             "CPU seconds": f"{cpu[name]:.2f}",
             "samples/s": f"{n / best[name]:.0f}",
             "Funnel by this": f"{best['Funnel'] / best[name]:.2f}",
-            "by CPU seconds": f"{cpu['Funnel'] / cpu[name]:.2f}",
+            "alternating: median (lowest to highest)": (
+                f"{np.median(turns):.2f} ({min(turns):.2f} to {max(turns):.2f})" if name == "floor" else ""
+            ),
             "peak memory (MB)": f"{max(run['peak'] for run in runs if run['what'] == name):.0f}",
         }
         for name in names
     ]
 
 
-def in_process(group: str, name: str, threads: int) -> Row:
+def in_process(task: str, group: str, name: str, threads: int) -> Row:
     """One measurement in a fresh interpreter, whose libraries have this many threads from the start."""
-    call = f"from benchmarks.learned_speed import measure; measure({group!r}, {name!r}, {threads})"
+    call = f"from benchmarks import learned_speed; learned_speed.{task}({group!r}, {name!r}, {threads})"
     counts = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "MKL", "OPENBLAS")}
     done = subprocess.run(
         [sys.executable, "-c", call], env={**os.environ, **counts}, capture_output=True, text=True, check=True

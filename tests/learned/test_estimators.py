@@ -15,7 +15,7 @@ SMALL = {
     "hidden": (64, 64),
     "epochs": 15,
     "batch_size": 64,
-    "learning_rate": 3e-3,
+    "learning_rate": 1e-3,
     "random_state": 0,
 }
 ESTIMATORS = {

@@ -20,7 +20,7 @@ COLUMNS = {
 def test_columns(kind, digits):
     x, y, _, _ = digits
     frame = kind(**TINY).fit(x, y).history_
-    assert set(frame.columns) >= COLUMNS[kind] | {"epoch", "reconstruction", "divergence", "code_spread"}
+    assert set(frame.columns) >= COLUMNS[kind] | {"epoch", "reconstruction", "divergence"}
     assert ("leakage" in frame.columns) == (kind is Funnel)  # an autoencoder has not measured a leakage of 0
 
 
@@ -43,14 +43,8 @@ def test_information_is_in_bits(digits):
 
 
 def test_only_information_is_converted():
-    terms = {
-        "encoder_loss": 1.0,
-        "loss": 2.0,
-        "code_spread": 3.0,
-        "divergence": np.log(2),
-        "latent_game": 0.0,
-    }
-    expected = {"encoder_loss": 1.0, "loss": 2.0, "code_spread": 3.0, "divergence": 1.0, "latent_game": 0.0}
+    terms = {"encoder_loss": 1.0, "loss": 2.0, "divergence": np.log(2), "latent_game": 0.0}
+    expected = {"encoder_loss": 1.0, "loss": 2.0, "divergence": 1.0, "latent_game": 0.0}
     assert in_bits(terms) == expected
 
 

@@ -76,7 +76,8 @@ def test_two_processes_that_save_into_one_folder_and_are_killed(start, digits, t
     model = Funnel(**TINY).fit(digits[0][:100], digits[1][:100])
     model.save(folder)  # the lock of the killed is gone, and so is what they left behind
     assert len(list(folder.iterdir())) == 2
-    assert torch.equal(pf.load(folder).modules_["encoder"].loc.weight, model.modules_["encoder"].loc.weight)
+    loaded = pf.load(folder).modules_["encoder"].heads.weight
+    assert torch.equal(loaded, model.modules_["encoder"].heads.weight)
 
 
 def test_two_processes_that_train_with_checkpoints_in_one_folder(start, digits, tmp_path):

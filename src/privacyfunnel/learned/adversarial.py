@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from .families import Latent, Likelihood
 from .private import PrivateAttributes
-from .steps import Batch, SamplingStep, Terms, adam, frozen, spread, update
+from .steps import Batch, SamplingStep, Terms, adam, frozen, update
 
 N_NOISE = 100  # inputs of the prior's generator
 WIDTH = 200  # hidden layers of the generator and the discriminators
@@ -75,12 +75,12 @@ class DeepVariationalStep(SamplingStep):
 
     def __call__(self, batch: Batch, fresh: Callable[[], Batch]) -> Terms:
         x, y = batch.x, self.private.one_hot(batch.targets)
-        terms, loc = self._variational(x, y)
+        terms = self._variational(x, y)
         # A single record, the rest of an epoch, has no batch statistics for the discriminators.
         games = self._games(x, y) if len(x) > 1 else dict.fromkeys(list(self.PARTS)[1:], x.new_zeros(()))
-        return {**terms, **games, "code_spread": spread(loc)}
+        return {**terms, **games}
 
-    def _variational(self, x: Tensor, y: Tensor) -> tuple[Terms, Tensor]:
+    def _variational(self, x: Tensor, y: Tensor) -> Terms:
         """Step 1: the encoder and both decoders on the variational bound."""
         loc, log_scale = self.modules["encoder"](x)
         z = self.draw(loc, log_scale)
@@ -90,13 +90,12 @@ class DeepVariationalStep(SamplingStep):
         divergence = self.latent.kl_to_standard(loc, log_scale).mean()
         loss = rec + self.alpha * (divergence + conditional_rec)
         update(self.optimisers["variational"], loss)
-        terms = {
+        return {
             "loss": loss.detach(),
             "reconstruction": rec.detach(),
             "conditional_reconstruction": conditional_rec.detach(),
             "divergence": divergence.detach(),
         }
-        return terms, loc
 
     def _games(self, x: Tensor, y: Tensor) -> Terms:
         """Steps 2 to 6."""

@@ -175,7 +175,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @property
     def _n_features_out(self) -> int:
         encoder: Any = self.modules_["encoder"]
-        return int(encoder.loc.out_features)
+        return int(encoder.heads.out_features) // 2
 
     def _begin(self, X: Any, y: Any, private: Any, *, anew: bool, classes: Any = None) -> None:
         """Check everything, and build what does not exist yet."""
@@ -244,9 +244,8 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The means of every epoch as a frame: a column for each term of the objective.
 
         Information is in bits: `leakage` (Î(Z;Y)), `cross_entropy`, `divergence`, `prior_divergence`,
-        `reconstruction` (−E log P(X|Z)), `residual`, and the games of DVPF. Without a unit are `epoch`,
-        `code_spread` (the standard deviation of the codes' locations) and the columns that end in `loss`:
-        what the optimisers lower, which may hold squares.
+        `reconstruction` (−E log P(X|Z)), `residual`, and the games of DVPF. Without a unit are `epoch`
+        and the columns that end in `loss`: what the optimisers lower, which may hold squares.
         """
         from ..frames import make_frame
 

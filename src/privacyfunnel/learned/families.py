@@ -52,7 +52,9 @@ class Latent:
 
 
 def _normal_kl(loc: Tensor, log_scale: Tensor) -> Tensor:
-    return (0.5 * (loc.square() + (2 * log_scale).exp() - 1) - log_scale).sum(-1)
+    # Factors and constants after the sum: this runs in every step.
+    squares = loc.square() + log_scale.exp().square()
+    return 0.5 * (squares.sum(-1) - loc.shape[-1]) - log_scale.sum(-1)
 
 
 def _normal_kl_of_scales(log_scale: Tensor, other: Tensor) -> Tensor:
@@ -123,7 +125,9 @@ class Likelihood:
 LIKELIHOODS = {
     # P(X|Z) = N(output, I), the paper's: half the squared error.
     "gaussian": Likelihood(
-        "gaussian", lambda output, x: 0.5 * (output - x).square().flatten(1).sum(1), lambda output: output
+        "gaussian",
+        lambda output, x: 0.5 * functional.mse_loss(output, x, reduction="none").flatten(1).sum(1),
+        lambda output: output,
     ),
     "bernoulli": Likelihood(
         "bernoulli",

@@ -64,16 +64,20 @@ def adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.opti
 
 def update(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
     """One clipped step of the optimiser's own parameters."""
-    optimiser.zero_grad(set_to_none=True)
-    loss.backward()
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    nn.utils.clip_grad_norm_(parameters, GRADIENT_CLIP)
+    for parameter in parameters:
+        parameter.grad = None
+    loss.backward()
+    clip([parameter.grad for parameter in parameters if parameter.grad is not None])
     optimiser.step()
 
 
-def spread(loc: Tensor) -> Tensor:
-    """Mean standard deviation of the codes' locations over the batch; 0 for a single record."""
-    return loc.detach().std(0, correction=0).mean()
+def clip(gradients: list[Tensor]) -> None:
+    """Scale gradients in place to a joint norm of GRADIENT_CLIP where it is more; a pass over the memory of
+    all of them that most steps are spared. A norm that is not finite stays for the loop to find."""
+    norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
+    if norm > GRADIENT_CLIP:
+        torch._foreach_mul_(gradients, GRADIENT_CLIP / norm)
 
 
 class SamplingStep:
@@ -149,7 +153,6 @@ class AlternatingStep(SamplingStep):
             "prior_divergence": terms.prior_divergence.detach(),
             "reconstruction": terms.reconstruction.detach(),
             "divergence": terms.divergence.detach(),
-            "code_spread": spread(loc),
             # A network that never saw Y has not measured a leakage of 0.
             **({} if self.private is None else about_y),
         }
@@ -199,5 +202,4 @@ class ConditionalStep(SamplingStep):
             "loss": loss.detach(),
             "reconstruction": rec.detach(),
             "divergence": divergence.detach(),
-            "code_spread": spread(loc),
         }

@@ -90,22 +90,25 @@ def train(
 
     good = keep()
 
+    def taken(rows: Tensor) -> Batch:
+        # A third of the time of x[rows].
+        return Batch(x.index_select(0, rows), [target.index_select(0, rows) for target in targets])
+
     def fresh() -> Batch:
         rows = torch.randint(n, (min(batch_size, n),), generator=generator)
-        return Batch(x[rows], [target[rows] for target in targets])
+        return taken(rows)
 
     try:
         for epoch in range(progress.epoch, epochs):
             order = torch.randperm(n, generator=generator)
-            sums: dict[str, Tensor] = {}
+            sums: Tensor | float = 0.0
             for k in range(n_batches):
                 rows = order[k * batch_size : (k + 1) * batch_size]
-                terms = step(Batch(x[rows], [target[rows] for target in targets]), fresh)
-                for name, value in terms.items():
-                    sums[name] = sums.get(name, torch.zeros(())) + value * (len(rows) / n)
+                terms = step(taken(rows), fresh)
+                sums = sums + torch.stack([*terms.values()]) * (len(rows) / n)
                 if report is not None and (k % 20 == 0 or k == n_batches - 1):
                     report(epoch * n_batches + k + 1, epochs * n_batches, _text(terms))
-            means = in_bits({name: float(value) for name, value in sums.items()})
+            means = in_bits(dict(zip(terms, torch.as_tensor(sums).tolist(), strict=True)))
             if not all(math.isfinite(value) and abs(value) < EXPLODED_ABOVE for value in means.values()):
                 back()
                 progress.status = TrainingStatus.DIVERGED
@@ -137,9 +140,8 @@ def resume(
 
 
 def in_bits(terms: Mapping[str, float]) -> dict[str, float]:
-    """Information in bits; what an optimiser lowers, and the spread of codes, as they are."""
-    plain = ("loss", "code_spread")
-    return {name: value if name.endswith(plain) else value / math.log(2) for name, value in terms.items()}
+    """Information in bits; what an optimiser lowers as it is."""
+    return {name: value if name.endswith("loss") else value / math.log(2) for name, value in terms.items()}
 
 
 def _text(terms: Mapping[str, Tensor]) -> str:
