@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import DataFileError, InvalidInputError
+from ..estimators import ESTIMATORS, estimator
 from . import options
 
 if TYPE_CHECKING:
     from ..learned.base import LearnedFunnel
     from .records import Records
-
-METHODS = {
-    "funnel": "Funnel",
-    "conditional": "ConditionalFunnel",
-    "deep-variational": "DeepVariationalFunnel",
-    "autoencoder": "Autoencoder",
-}
 
 _MEMORY = "use smaller --hidden layers or fewer records, or train on parts of them in Python with partial_fit"
 
@@ -59,7 +53,7 @@ def fit(
         str,
         typer.Option(
             metavar="METHOD",
-            callback=_choice(*METHODS),
+            callback=_choice(*ESTIMATORS),
             help="What to learn: funnel (the paper's), conditional (decoding needs Y), deep-variational, or "
             "autoencoder (no privacy: a reference point).",
         ),
@@ -184,10 +178,9 @@ def fit(
         "architecture": architecture,
         "hidden": tuple(hidden) if hidden else None,
     }
-    from .. import learned
     from ..learned.inputs import pick_device
 
-    kind = getattr(learned, METHODS[method])
+    kind = estimator(method)
     given = {name: value for name, value in settings.items() if value is not None}
     if foreign := [name for name in given if name not in kind().get_params()]:
         raise InvalidInputError(

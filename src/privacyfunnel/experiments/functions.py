@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInputError, MissingDependencyError
+from ..estimators import estimator
 from ..sweep.data import load_records
-from ..sweep.fits import audit_codes, estimator, reconstruction_quality, target_auc
+from ..sweep.fits import audit_codes, reconstruction_quality, target_auc
 
 N_IMAGES = 64
 # Of columns that LEACE may keep: that of a category which three records in a thousand have.

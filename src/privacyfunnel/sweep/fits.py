@@ -9,21 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInputError
+from ..estimators import estimator
 from .data import Records
-
-ESTIMATORS = {
-    "funnel": "Funnel",
-    "conditional": "ConditionalFunnel",
-    "deep-variational": "DeepVariationalFunnel",
-    "autoencoder": "Autoencoder",
-}
-
-
-def estimator(method: str) -> Any:
-    """The class of a learned method."""
-    from .. import learned
-
-    return getattr(learned, ESTIMATORS[method])
 
 
 def fit_and_audit(method: str, settings: Mapping[str, Any], seed: int, records: Records) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from typing import Any
 
 from ..discrete.solve import METHODS as SOLVERS
 from ..errors import ConvergenceWarning, InvalidInputError
+from ..estimators import ESTIMATORS, estimator
 from .data import load_joint, load_records
-from .fits import ESTIMATORS, estimator, fit_and_audit, refuse_interrupted
+from .fits import fit_and_audit, refuse_interrupted
 from .runs import Run
 
 # Of the estimators and of solve(): what the engine sets itself.
