@@ -7,8 +7,8 @@ import torch
 from sklearn.base import clone
 
 from privacyfunnel.errors import ConvergenceWarning, FileFormatError, InvalidInputError
-from privacyfunnel.learned import Autoencoder, ConditionalFunnel, Funnel
-from privacyfunnel.learned.training import TrainingStatus
+from privacyfunnel.learned import Autoencoder, ConditionalFunnel, Funnel, base
+from privacyfunnel.learned.training import TrainingStatus, ran_away
 
 SMALL = {
     "n_components": 8,
@@ -170,6 +170,31 @@ def test_collapse_is_noticed(digits):
     with pytest.warns(ConvergenceWarning, match="hardly depends"):
         model = Funnel(beta=1e-3, alpha=10.0, **SMALL).fit(x, y)
     assert model.status_ is TrainingStatus.COLLAPSED
+
+
+@pytest.mark.parametrize(
+    ("losses", "sentence"),
+    [
+        ([50, 20, 10, 12, 25, 40], "loss was 10 after epoch 3 and 40 at the end"),
+        ([-1, -5, -9, -7, -5, 2], "loss was -9 after epoch 3 and 2 at the end"),
+        ([50, 20, 10, 12, 15, 19], None),  # less than twice the lowest
+        ([500, 20, 10, 12, 25, 40], None),  # a small part of the way down
+        ([50, 20, 10, 40], None),  # too short to tell
+        ([], None),
+    ],
+)
+def test_a_loss_that_ran_away_gets_a_sentence(losses, sentence):
+    for name in ("encoder_loss", "loss"):
+        found = ran_away([{"epoch": i + 1, name: float(loss)} for i, loss in enumerate(losses)])
+        assert (found is None) if sentence is None else (sentence in found)
+
+
+def test_a_fit_that_ran_away_warns(digits, monkeypatch):
+    x, y, _, _ = digits
+    monkeypatch.setattr(base, "ran_away", lambda history: f"worse after {len(history)} epochs")
+    with pytest.warns(ConvergenceWarning, match="Funnel: worse after 2 epochs"):
+        model = clone(ESTIMATORS["funnel"]).set_params(epochs=2).fit(x, y)
+    assert model.status_ is TrainingStatus.FINISHED
 
 
 def test_several_and_numeric_private_attributes(digits):

@@ -25,7 +25,7 @@ from .inputs import as_tensor, check_settings, draw_seed, fingerprint_of, pick_d
 from .networks import Prior, make_decoder, make_encoder
 from .private import PrivateAttributes, describe, same_classes
 from .steps import Step
-from .training import Progress, train
+from .training import Progress, ran_away, train
 
 # Records encoded at a time.
 CHUNK = 4096
@@ -216,7 +216,10 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _notes(self) -> list[str]:
         """What the user should be warned of after training."""
-        return [] if self.status_.ok else [self.status_.value]
+        if not self.status_.ok:
+            return [self.status_.value]
+        unstable = ran_away(self.progress_.history)
+        return [] if unstable is None else [unstable]
 
     def _run_epochs(self, epochs: int, checkpoint: Path | None) -> None:
         with (

@@ -109,15 +109,19 @@ class Funnel(LearnedFunnel):
 
     def _notes(self) -> list[str]:
         budget = self.budget_
-        if budget is None or budget.status.ok:
+        if budget is None:
             return super()._notes()
+        # A search changes the multiplier, so its loss may rise: only how training ended counts.
+        ended = [] if self.status_.ok else [self.status_.value]
+        if budget.status.ok:
+            return ended
         found = (
             f"max_leakage={budget.target:g} bit: at least {budget.bound.value:.3g} bit found, upper end "
             f"{budget.upper:.3g}, {max(budget.explained, 0):.0%} of the records' variance explained. "
         )
         note = found + budget.status.value
         # That a code says nothing is told once.
-        return [note] if budget.status is BudgetStatus.MET_BUT_USELESS else [*super()._notes(), note]
+        return [note] if budget.status is BudgetStatus.MET_BUT_USELESS else [*ended, note]
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
         assert private is not None

@@ -42,6 +42,7 @@ class TrainingStatus(Enum):
 # Mean divergence D[P(Z|x) ‖ r_Z] in bits below which a code says nothing about its record.
 COLLAPSED_BELOW = 0.015
 EXPLODED_ABOVE = 1e8
+LEAST_EPOCHS = 5  # with fewer, a loss that rises may be noise
 
 
 @dataclass
@@ -137,6 +138,22 @@ def resume(
         restore(step, tensors)
         generator.set_state(tensors["generator"])
         progress.go_on_from(state)
+
+
+def ran_away(history: list[dict[str, float]]) -> str | None:
+    """A sentence where the last epoch's loss is twice the lowest and half of the way down was lost again."""
+    losses = [row.get("encoder_loss", row.get("loss", 0.0)) for row in history]
+    if len(losses) < LEAST_EPOCHS:
+        return None
+    lowest = min(losses)
+    lost = losses[-1] - lowest
+    if lost <= abs(lowest) or lost <= 0.5 * (losses[0] - lowest):
+        return None
+    best = losses.index(lowest) + 1
+    return (
+        f"Training was not stable: the encoder's loss was {lowest:.3g} after epoch {best} and "
+        f"{losses[-1]:.3g} at the end. Lower learning_rate, or raise alpha."
+    )
 
 
 def in_bits(terms: Mapping[str, float]) -> dict[str, float]:
