@@ -106,6 +106,15 @@ def fit(
     classifier_steps: Annotated[
         int | None, _setting("Its steps for each of the encoder, funnel.", "3", min=1)
     ] = None,
+    schedule: Annotated[
+        str | None,
+        _setting(
+            "The encoder's step after the decoder's (the paper's) or both at once, which is stabler, funnel.",
+            "alternating",
+            "alternating|simultaneous",
+            callback=_choice("alternating", "simultaneous"),
+        ),
+    ] = None,
     likelihood: Annotated[
         str | None,
         _setting(
@@ -173,6 +182,7 @@ def fit(
         "objective": objective,
         "classifier": classifier,
         "classifier_steps": classifier_steps,
+        "schedule": schedule,
         "likelihood": likelihood,
         "latent": latent,
         "architecture": architecture,

@@ -321,7 +321,7 @@ def _options(
     default = max(problem.n_x, problem.n_y) + 1
     return Options(
         method=method,
-        n_z=tuple(_whole("n_z", n) for n in ([default] if n_z is None else np.atleast_1d(n_z))),
+        n_z=tuple(_whole("n_z", n) for n in ([default] if n_z is None else np.atleast_1d(n_z).tolist())),
         n_starts=_whole("n_starts", n_starts),
         parameters=_parameters(method, alpha, penalty),
         tol=_number("tol", tol, 0.0) * NATS_PER_BIT,

@@ -18,7 +18,7 @@ CURVES = {
     "CPF": ("conditional", None),
     "DVPF": ("deep-variational", None),
     "DCA (paper)": ("funnel", "linear"),
-    "DCA (MLP classifier)": ("funnel", None),
+    "DCA (ours)": ("funnel", None),
 }
 ADVERSARIES = ["logistic regression", "neural network", "boosted trees"]
 MEASURES = (
@@ -72,7 +72,8 @@ def runs(scale: str) -> list[Run]:
         )
         paper = {**fixed, "classifier": "linear", "classifier_steps": 1, "alpha": 0.02}
         found += grid_runs("funnel", where, settings=paper, grid={"beta": betas, **common})
-        found += grid_runs("funnel", where, settings={**fixed, "alpha": 0.02}, grid={"beta": betas, **common})
+        ours = {**fixed, "alpha": 0.02, "schedule": "simultaneous"}
+        found += grid_runs("funnel", where, settings=ours, grid={"beta": betas, **common})
     return found
 
 
@@ -117,6 +118,7 @@ def find(records: Sequence[Record], scale: str) -> Findings:
         "Neither sex nor race is in the released records' input where it is private; relationship is, which "
         "tells sex. The encoder never sees income.",
         "Bits are lower bounds: a stronger adversary may find more.",
+        "DCA (ours) has an MLP classifier with three steps, and updates encoder and decoder at once.",
         "Weights, epochs and the threshold for LEACE were chosen after a look at single runs.",
     ]
     if "LEACE" not in {curve_of(r) for r in records}:
@@ -137,7 +139,7 @@ def _claims(found: Sequence[Group], private: str) -> list[Claim]:
         mine = [g for g in found if g.curve == curve]
         return min(mine, key=lambda g: g.mean("leakage_bound"), default=None)
 
-    raw, ours, paper = best("raw records"), best("DCA (MLP classifier)"), best("DCA (paper)")
+    raw, ours, paper = best("raw records"), best("DCA (ours)"), best("DCA (paper)")
     assert raw is not None
     assert ours is not None
     assert paper is not None
@@ -149,7 +151,7 @@ def _claims(found: Sequence[Group], private: str) -> list[Claim]:
     claims = [
         Claim(
             f"ours, {private}",
-            "The funnel with an MLP classifier releases codes that the strongest adversary learns little of.",
+            "The funnel with our setting releases codes that the strongest adversary learns little of.",
             f"Least bits of each method, with the area under the curve of income there: {told}.",
             ours.mean("leakage_bound") < SMALL,
         ),

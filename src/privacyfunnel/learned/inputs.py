@@ -21,6 +21,7 @@ CHOICES = {
     "architecture": ("mlp", "conv"),
     "classifier": ("mlp", "linear"),
     "objective": ("dca", "lagrangian"),
+    "schedule": ("alternating", "simultaneous"),
 }
 
 

@@ -1,8 +1,8 @@
 """One mini-batch of training, by method.
 
 The encoder's forward pass serves both steps of the paper's solver: step 1 sees its codes detached, step 2
-with their graph and with the decoder already updated, its weights frozen. Each optimiser moves only its own
-parameters.
+with their graph and with the decoder already updated, its weights frozen. Simultaneous steps take both
+gradients before either moves. Each optimiser moves only its own parameters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from .families import Latent, Likelihood
 from .networks import Prior
-from .objectives import Weights, decoder_loss, encoder_terms
+from .objectives import EncoderTerms, Weights, decoder_loss, encoder_terms
 from .private import PrivateAttributes
 
 GRADIENT_CLIP = 5.0
@@ -64,12 +64,19 @@ def adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.opti
 
 def update(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
     """One clipped step of the optimiser's own parameters."""
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    for parameter in parameters:
-        parameter.grad = None
-    loss.backward()
-    clip([parameter.grad for parameter in parameters if parameter.grad is not None])
-    optimiser.step()
+    update_together((optimiser, loss))
+
+
+def update_together(*pairs: tuple[torch.optim.Optimizer, Tensor]) -> None:
+    """One clipped step of each optimiser on its own loss, all of them at the weights from before."""
+    for number, (optimiser, loss) in enumerate(pairs, 1):
+        parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+        for parameter in parameters:
+            parameter.grad = None
+        loss.backward(inputs=parameters, retain_graph=number < len(pairs))
+        clip([parameter.grad for parameter in parameters if parameter.grad is not None])
+    for optimiser, _ in pairs:
+        optimiser.step()
 
 
 def clip(gradients: list[Tensor]) -> None:
@@ -100,7 +107,8 @@ class SamplingStep:
 
 
 class AlternatingStep(SamplingStep):
-    """The paper's alternating solver (`eq:unkn_alg`); without private attributes, a plain autoencoder."""
+    """The paper's alternating solver (`eq:unkn_alg`), or both of its steps at once; without private
+    attributes, a plain autoencoder."""
 
     def __init__(
         self,
@@ -112,9 +120,11 @@ class AlternatingStep(SamplingStep):
         learning_rate: float,
         classifier_steps: int,
         generator: torch.Generator,
+        *,
+        simultaneous: bool = False,
     ) -> None:
         super().__init__(modules, latent, likelihood, private, generator)
-        self.weights = weights
+        self.weights, self.simultaneous = weights, simultaneous
         self.extra_steps = classifier_steps - 1 if private is not None else 0
         decoding = [*modules["decoder"].parameters()]
         if private is not None:
@@ -134,16 +144,24 @@ class AlternatingStep(SamplingStep):
             self._train_classifier(fresh())
         loc, log_scale = modules["encoder"](batch.x)
         z = self.draw(loc, log_scale)
-        rec, private_losses = self._decode(z.detach(), batch)
-        loss, cross_entropy = decoder_loss(rec, private_losses, self.weights)
-        update(self.optimisers["decoder"], loss)
-        with frozen(self.decoding):
-            rec, private_losses = self._decode(z, batch)
-            prior: Prior = modules["prior"]  # type: ignore[assignment]
-            terms = encoder_terms(
+        prior: Prior = modules["prior"]  # type: ignore[assignment]
+
+        def terms_of(rec: Tensor, private_losses: list[Tensor]) -> EncoderTerms:
+            return encoder_terms(
                 self.latent, loc, log_scale, z, rec, private_losses, self.private, prior, self.weights
             )
-            update(self.optimisers["encoder"], terms.loss)
+
+        if self.simultaneous:
+            decoded = self._decode(z, batch)
+            loss, cross_entropy = decoder_loss(*decoded, self.weights)
+            terms = terms_of(*decoded)
+            update_together((self.optimisers["decoder"], loss), (self.optimisers["encoder"], terms.loss))
+        else:
+            loss, cross_entropy = decoder_loss(*self._decode(z.detach(), batch), self.weights)
+            update(self.optimisers["decoder"], loss)
+            with frozen(self.decoding):
+                terms = terms_of(*self._decode(z, batch))
+                update(self.optimisers["encoder"], terms.loss)
         prior.log_scale.data.copy_(terms.log_moment)
         about_y = {"leakage": terms.leakage.detach(), "cross_entropy": cross_entropy}
         return {
