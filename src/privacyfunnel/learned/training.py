@@ -152,7 +152,7 @@ def ran_away(history: list[dict[str, float]]) -> str | None:
     best = losses.index(lowest) + 1
     return (
         f"Training was not stable: the encoder's loss was {lowest:.3g} after epoch {best} and "
-        f"{losses[-1]:.3g} at the end. Lower learning_rate, or raise alpha."
+        f"{losses[-1]:.3g} at the end. Lower learning_rate; Funnel also has schedule='simultaneous'."
     )
 
 
