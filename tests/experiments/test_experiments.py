@@ -19,7 +19,7 @@ from privacyfunnel.errors import DataFileError, InvalidInputError
 from privacyfunnel.experiments import EXPERIMENTS, SCALES, estimated_hours, experiment, known, reproduce
 from privacyfunnel.experiments.base import spread
 from privacyfunnel.experiments.images import PAPER_CODES
-from privacyfunnel.experiments.learned import compare, groups, least_cost
+from privacyfunnel.experiments.learned import compare, groups, undominated
 from privacyfunnel.sweep.execute import prepare
 
 PFUNNEL = [sys.executable, "-c", "from privacyfunnel.cli import main; main()"]
@@ -124,13 +124,25 @@ def test_comparison_at_equal_gain() -> None:
     first = [record("a", {"g": g, "c": 0.1 * g}, beta=g) for g in (1.0, 2.0, 3.0)]
     second = [record("b", {"g": g, "c": 0.1 * g + 0.2}, beta=g) for g in (1.0, 2.0, 3.0)]
     one, two = (groups([], {"x": part}) for part in (first, second))
-    assert least_cost(one, "g", "c", 1.5) == pytest.approx(0.2)
     found = compare(one, two, "g", "c")
     assert found is not None
     assert (found.mean, found.lowest, found.highest) == pytest.approx((-0.2, -0.2, -0.2))
     assert (found.from_level, found.to_level) == (1.0, 3.0)
     apart = groups([], {"x": [record("c", {"g": 9.0, "c": 0.0}), record("c", {"g": 8.0, "c": 0}, beta=2)]})
     assert compare(one, apart, "g", "c") is None
+
+
+def test_curves_are_compared_along_their_undominated_lines() -> None:
+    points = {1.0: 0.0, 2.0: 0.4, 2.5: 0.5, 3.0: 0.3, 4.0: 0.9}  # 2.0 and 2.5 cost more than 3.0
+    (curve,) = [groups([], {"x": [record("a", {"g": g, "c": c}, beta=g) for g, c in points.items()]})]
+    assert [group.mean("g") for group in undominated(curve, "g", "c")] == [1.0, 3.0, 4.0]
+    # The same line with settings elsewhere on it is neither better nor worse.
+    same = {1.0: 0.0, 1.5: 0.075, 3.0: 0.3, 3.5: 0.6}
+    other = groups([], {"x": [record("b", {"g": g, "c": c}, beta=g) for g, c in same.items()]})
+    found = compare(curve, other, "g", "c")
+    assert found is not None
+    assert (found.lowest, found.highest) == pytest.approx((0.0, 0.0), abs=1e-12)
+    assert (found.from_level, found.to_level) == (1.0, 3.5)
 
 
 def test_seeds_are_put_together() -> None:

@@ -78,12 +78,12 @@ def runs(scale: str) -> list[Run]:
 
 
 def seconds(run: Run) -> float:
-    """Of one core: an epoch over 22,793 records by method, and the adversaries."""
-    epoch = {"funnel": 2.0, "conditional": 0.8, "deep-variational": 3.5, "autoencoder": 0.7}.get(
+    """Of one core, as at the small scale: an epoch over 22,793 records by method, and the adversaries."""
+    epoch = {"funnel": 1.1, "conditional": 0.3, "deep-variational": 4.2, "autoencoder": 0.5}.get(
         run.method, 0.0
     )
     records = (run.data or {}).get("n_train", 22_793)
-    return float(epoch * run.settings.get("epochs", 0) * records / 22_793 + 12.0 * records / 12_000)
+    return float(epoch * run.settings.get("epochs", 0) * records / 22_793 + 4.0 * records / 12_000)
 
 
 def curve_of(record: Record) -> str:

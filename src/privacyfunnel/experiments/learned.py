@@ -64,9 +64,13 @@ def means_table(found: Sequence[Group], names: Sequence[str]) -> dict[str, list[
     return table
 
 
-def least_cost(found: Sequence[Group], gain: str, cost: str, level: float) -> float:
-    """The least mean cost of a setting whose mean gain is at least the level."""
-    return min(group.mean(cost) for group in found if group.mean(gain) >= level)
+def undominated(found: Sequence[Group], gain: str, cost: str) -> list[Group]:
+    """The settings that no other beats in both means, by rising gain."""
+    best: list[Group] = []
+    for group in sorted(found, key=lambda g: (g.mean(gain), -g.mean(cost)), reverse=True):
+        if not best or group.mean(cost) < best[-1].mean(cost):
+            best.append(group)
+    return best[::-1]
 
 
 @dataclass(frozen=True)
@@ -87,15 +91,22 @@ class Comparison:
 
 
 def compare(first: Sequence[Group], second: Sequence[Group], gain: str, cost: str) -> Comparison | None:
-    """Cost of the first minus cost of the second over the gains that both reach; None if there are none."""
-    low = max(min(group.mean(gain) for group in part) for part in (first, second))
-    high = min(max(group.mean(gain) for group in part) for part in (first, second))
+    """Cost of the first minus cost of the second over the gains that both reach; None if there are none.
+
+    Between settings it follows the straight lines of the figure: the least cost of a setting with at least a
+    gain would punish the curve whose settings happen to lie further apart.
+    """
+    lines = [
+        np.array([(group.mean(gain), group.mean(cost)) for group in undominated(part, gain, cost)]).T
+        for part in (first, second)
+    ]
+    low, high = max(line[0, 0] for line in lines), min(line[0, -1] for line in lines)
     if not low < high:
         return None
-    levels = np.linspace(low, high, N_LEVELS).tolist()
-    levels[-1] = high
-    found = [least_cost(first, gain, cost, u) - least_cost(second, gain, cost, u) for u in levels]
-    return Comparison(statistics.fmean(found), min(found), max(found), low, high)
+    levels = np.linspace(low, high, N_LEVELS)
+    ours, theirs = (np.interp(levels, *line) for line in lines)
+    found = (ours - theirs).tolist()
+    return Comparison(statistics.fmean(found), min(found), max(found), float(low), float(high))
 
 
 def plot_tradeoff(
@@ -125,8 +136,7 @@ def plot_tradeoff(
                 label=curve,
                 **style,
             )
-            best = [g for g in mine if g.mean(cost) <= least_cost(mine, gain, cost, g.mean(gain))]
-            best.sort(key=lambda g: g.mean(gain))
+            best = undominated(mine, gain, cost)
             ax.plot([g.mean(gain) for g in best], [g.mean(cost) for g in best], linewidth=1.1, **style)
         ax.set_title(name, fontsize=9.5, loc="left")
         ax.set_xlabel(labels[0], fontsize=9)
