@@ -19,7 +19,7 @@ LAYERS = [
     {"tabulate", "joint", "sql", "columns", "persistence", "mechanism"},
     {"solution", "uncertainty", "tradeoff", "frontier"},
     {"discrete", "audit", "datasets", "files"},
-    {"learned"},
+    {"learned", "estimators"},
     {"sweep"},
     {"experiments", "plotting", "report"},
     {"cli"},

@@ -139,10 +139,11 @@ def _claims(found: Sequence[Group], private: str) -> list[Claim]:
         mine = [g for g in found if g.curve == curve]
         return min(mine, key=lambda g: g.mean("leakage_bound"), default=None)
 
-    raw, ours, paper = best("raw records"), best("DCA (ours)"), best("DCA (paper)")
+    raw, ours = best("raw records"), best("DCA (ours)")
     assert raw is not None
     assert ours is not None
-    assert paper is not None
+    # Where a code keeps nothing, no adversary finds anything: the setting that keeps most tells them apart.
+    paper = max((g for g in found if g.curve == "DCA (paper)"), key=lambda g: g.mean("target_auc"))
     told = "; ".join(
         f"{name} {spread(bits(group))} bit at {spread(group.values('target_auc'))}"
         for name in CURVES
@@ -158,8 +159,8 @@ def _claims(found: Sequence[Group], private: str) -> list[Claim]:
         Claim(
             f"ours, {private}",
             "The paper's linear classifier protects against linear adversaries only.",
-            f"DCA (paper): logistic regression finds {spread(bits(paper, '_logistic_regression'))} bit, the "
-            f"strongest {spread(bits(paper))} bit.",
+            "DCA (paper) where it keeps most: logistic regression finds "
+            f"{spread(bits(paper, '_logistic_regression'))} bit, the strongest {spread(bits(paper))} bit.",
             paper.mean("leakage_bound_logistic_regression") < paper.mean("leakage_bound") / 2,
         ),
     ]
