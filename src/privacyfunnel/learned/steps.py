@@ -80,8 +80,8 @@ def update_together(*pairs: tuple[torch.optim.Optimizer, Tensor]) -> None:
 
 
 def clip(gradients: list[Tensor]) -> None:
-    """Scale gradients in place to a joint norm of GRADIENT_CLIP where it is more; a pass over the memory of
-    all of them that most steps are spared. A norm that is not finite stays for the loop to find."""
+    """Scale gradients in place to a joint norm of GRADIENT_CLIP where it is more; elsewhere, a pass over all
+    of them is spared. A norm that is not finite stays for the loop to find."""
     norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
     if norm > GRADIENT_CLIP:
         torch._foreach_mul_(gradients, GRADIENT_CLIP / norm)
