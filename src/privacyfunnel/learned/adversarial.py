@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from .families import Latent, Likelihood
 from .private import PrivateAttributes
-from .steps import Batch, SamplingStep, Terms, adam, frozen, update
+from .steps import Batch, SamplingStep, Terms, adam, update
 
 N_NOISE = 100  # inputs of the prior's generator
 WIDTH = 200  # hidden layers of the generator and the discriminators
@@ -110,10 +110,9 @@ class DeepVariationalStep(SamplingStep):
             codes, invented = self.draw(*self.modules["encoder"](x)), self._invent(x)
         play("latent_discriminator", told_apart(*judged(on_z, codes, invented)))
 
-        with frozen(on_z.parameters()):
-            codes, invented = self.draw(*self.modules["encoder"](x)), self._invent(x)
-            as_code, as_invented = judged(on_z, codes, invented)
-            play("latent_game", told_apart(as_invented, as_code))
+        codes, invented = self.draw(*self.modules["encoder"](x)), self._invent(x)
+        as_code, as_invented = judged(on_z, codes, invented)
+        play("latent_game", told_apart(as_invented, as_code))
 
         pairs = torch.cat([x, y], dim=1)
         with torch.no_grad():
@@ -121,10 +120,8 @@ class DeepVariationalStep(SamplingStep):
         loss = told_apart(*judged(on_x, x, visible)) + told_apart(*judged(on_xy, pairs, beside))
         play("output_discriminators", loss)
 
-        with frozen(on_x.parameters()):
-            play("visible_game", taken_for_real(judged(on_x, x, self._visible(self._invent(x)))[1]))
-        with frozen(on_xy.parameters()):
-            play("attribute_game", taken_for_real(judged(on_xy, pairs, self._beside(self._invent(x), y))[1]))
+        play("visible_game", taken_for_real(judged(on_x, x, self._visible(self._invent(x)))[1]))
+        play("attribute_game", taken_for_real(judged(on_xy, pairs, self._beside(self._invent(x), y))[1]))
         return terms
 
     def _invent(self, like: Tensor) -> Tensor:

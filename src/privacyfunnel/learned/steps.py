@@ -1,14 +1,13 @@
 """One mini-batch of training, by method.
 
 The encoder's forward pass serves both steps of the paper's solver: step 1 sees its codes detached, step 2
-with their graph and with the decoder already updated, its weights frozen. Simultaneous steps take both
-gradients before either moves. Each optimiser moves only its own parameters.
+with their graph and with the decoder already updated. Simultaneous steps take both gradients before either
+moves. Each optimiser moves only its own parameters, and no other gradients are computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -42,19 +41,6 @@ class Step(Protocol):
 
     def __call__(self, batch: Batch, fresh: Callable[[], Batch]) -> Terms:
         """Update every network on this batch; `fresh` draws another one."""
-
-
-@contextmanager
-def frozen(parameters: Iterable[nn.Parameter]):  # type: ignore[no-untyped-def]
-    """No gradients for these parameters inside the block."""
-    held = [parameter for parameter in parameters if parameter.requires_grad]
-    for parameter in held:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in held:
-            parameter.requires_grad_(True)
 
 
 def adam(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Optimizer:
@@ -129,7 +115,6 @@ class AlternatingStep(SamplingStep):
         decoding = [*modules["decoder"].parameters()]
         if private is not None:
             decoding += modules["classifier"].parameters()
-        self.decoding = decoding
         self.optimisers = {
             "encoder": adam(modules["encoder"].parameters(), learning_rate),
             "decoder": adam(decoding, learning_rate),
@@ -159,9 +144,8 @@ class AlternatingStep(SamplingStep):
         else:
             loss, cross_entropy = decoder_loss(*self._decode(z.detach(), batch), self.weights)
             update(self.optimisers["decoder"], loss)
-            with frozen(self.decoding):
-                terms = terms_of(*self._decode(z, batch))
-                update(self.optimisers["encoder"], terms.loss)
+            terms = terms_of(*self._decode(z, batch))
+            update(self.optimisers["encoder"], terms.loss)
         prior.log_scale.data.copy_(terms.log_moment)
         about_y = {"leakage": terms.leakage.detach(), "cross_entropy": cross_entropy}
         return {
