@@ -16,6 +16,7 @@ import numpy as np
 from privacyfunnel.persistence import write_atomic
 
 PACKAGES = ("torch", "numpy", "scikit-learn", "umap-learn", "privacyfunnel")
+SCHEDULES = ("simultaneous", "alternating")
 
 Row = dict[str, Any]
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from ..sweep import Run, grid_runs
-from .base import Claim, Experiment, Findings, Record, by_setting, mean_of, spread
-from .learned import NOISE, Group, compare, groups, means_table, plot_embeddings, plot_images, plot_tradeoff
+from .base import Claim, Experiment, Findings, Record, mean_of, spread
+from .learned import (
+    NOISE,
+    SETTINGS,
+    Group,
+    compare,
+    groups,
+    means_table,
+    plot_embeddings,
+    plot_images,
+    plot_tradeoff,
+)
 
-# The paper's own classifier; without it, Funnel takes ours. Its steps alternate unless told otherwise.
+# The paper's own classifier; without it, Funnel takes ours. Steps alternate unless told otherwise.
 PAPER_CLASSIFIER = {"classifier": "linear", "classifier_steps": 1}
 AT_ONCE = {"schedule": "simultaneous"}
 ALPHA = 5e-3  # where one α has to do
@@ -51,6 +60,7 @@ LEAST_BETA = {"smoke": 5e-3, "small": 5e-3, "paper": 5e-4}
 EPOCH_SECONDS = {"funnel": 11.0, "conditional": 5.0, "deep-variational": 45.0, "autoencoder": 7.0}
 AUDIT_SECONDS = {"smoke": 1.0, "small": 12.0, "paper": 600.0}
 SUCCESS = {"clustering": "the paper's adversary: clusters", "success": "strongest adversary with labels"}
+SAME_PSNR = 0.3  # dB; seeds alone make such differences
 MEASURES = ("psnr", "clustering", "success", "leakage_bound", "n_parameters")
 PAPER_CODES = {32: 1084742, 64: 1133190, 128: 1230086, 256: 1423878}
 
@@ -92,17 +102,15 @@ def tradeoff_runs(name: str, scale: str) -> list[Run]:
     common = {"n_components": codes, "seed": seeds}
     baseline = {"geometric": [1e-3, 10, n if scale == "smoke" else n + 1]}
     return [
-        *grid_runs(
-            "funnel",
-            where,
-            settings={**fixed, **PAPER_CLASSIFIER},
-            grid={"alpha": alphas, "beta": betas, **common},
-        ),
-        *grid_runs(
-            "funnel",
-            where,
-            settings={**fixed, **PAPER_CLASSIFIER, **AT_ONCE, "alpha": ALPHA},
-            grid={"beta": betas, **common},
+        *(
+            run
+            for schedule in ({}, AT_ONCE)
+            for run in grid_runs(
+                "funnel",
+                where,
+                settings={**fixed, **PAPER_CLASSIFIER, **schedule},
+                grid={"alpha": alphas, "beta": betas, **common},
+            )
         ),
         *grid_runs(
             "funnel", where, settings={**fixed, **AT_ONCE, "alpha": ALPHA}, grid={"beta": betas, **common}
@@ -148,11 +156,7 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
     curves = {curve: [r for r in named if curve_of(r) == curve] for curve in CURVES}
     found = groups(named, curves)
     parts = {curve: [g for g in found if g.curve == curve] for curve in CURVES}
-    claims = [
-        _against(parts[PAPER], parts[rival], rival, cost, figure)
-        for cost in SUCCESS
-        for rival in ("CPF", "DVPF")
-    ]
+    claims = [_against(parts, rival, cost, figure) for cost in SUCCESS for rival in ("CPF", "DVPF")]
     dca, rival = curves[PAPER], curves["DVPF"]
     sizes = [mean_of(part, "n_parameters") for part in (dca, rival)]
     times = [sum(r["seconds"] for r in part) / len(part) for part in (dca, rival)]
@@ -176,7 +180,7 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
             None if ours is None else ours.mean < -NOISE,
         )
     )
-    claims.append(_schedules(curves[PAPER], curves[ONCE]))
+    claims.append(_schedules(parts[PAPER], parts[ONCE]))
     drawn = plot_tradeoff(
         found, "psnr", SUCCESS, ("PSNR [dB]", "adversary success"), f"{figure}: {name}, {scale}"
     )
@@ -195,34 +199,37 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
     )
 
 
-def _schedules(alternating: Sequence[Record], once: Sequence[Record]) -> Claim:
-    """PSNR of both schedules by β, at one α."""
-    same = [r for r in alternating if math.isclose(r["run"]["settings"]["alpha"], ALPHA)]
-    texts, gains = [], []
-    for (beta,), records in by_setting(once, "beta").items():
-        others = [r for r in same if r["run"]["settings"]["beta"] == beta]
-        if not others:  # the smallest grid has no such α
-            continue
-        ours, theirs = ([r["values"]["psnr"] for r in part] for part in (records, others))
-        gains.append(statistics.fmean(ours) - statistics.fmean(theirs))
-        texts.append(f"{spread(ours)} against {spread(theirs)} dB at β = {beta:.2g}")
+def _schedules(alternating: Sequence[Group], once: Sequence[Group]) -> Claim:
+    """PSNR of both schedules, setting by setting."""
+    same = {group.settings: group.values("psnr") for group in alternating}
+    pairs = [(group.values("psnr"), same[group.settings], group.settings) for group in once]
+    pairs.sort(key=lambda pair: statistics.fmean(pair[0]) - statistics.fmean(pair[1]))
+    gains = [statistics.fmean(ours) - statistics.fmean(theirs) for ours, theirs, _ in pairs]
+
+    def told(ours: list[float], theirs: list[float], settings: tuple[Any, ...]) -> str:
+        alpha, beta = (settings[SETTINGS.index(name)] for name in ("alpha", "beta"))
+        return f"{spread(ours)} against {spread(theirs)} dB at α = {alpha:.2g}, β = {beta:.2g}"
+
     return Claim(
         "ours",
-        "Both steps at once keep more of the image than alternating ones, which can run away.",
-        f"The paper's classifier, α = {ALPHA:g}: {'; '.join(texts) or 'nothing to compare'}.",
-        min(gains) > 0 if gains else None,
+        "Both steps at once keep as much of the image as alternating ones, or more.",
+        f"The paper's classifier, both steps at once against alternating: at worst {told(*pairs[0])}, at "
+        f"best {told(*pairs[-1])}, {statistics.fmean(gains):+.2f} dB on average over {len(gains)} settings; "
+        f"less than {SAME_PSNR} dB is no difference.",
+        gains[0] > -SAME_PSNR,
     )
 
 
-def _against(dca: Sequence[Group], rival: Sequence[Group], name: str, cost: str, figure: str) -> Claim:
-    found = compare(dca, rival, "psnr", cost)
+def _against(parts: dict[str, list[Group]], rival: str, cost: str, figure: str) -> Claim:
+    found, once = (compare(parts[curve], parts[rival], "psnr", cost) for curve in (PAPER, ONCE))
     kind = "clustering adversary" if cost == "clustering" else "strongest adversary with labels"
-    errors = [g.deviation(cost) or 0.0 for g in (*dca, *rival)]
+    errors = [g.deviation(cost) or 0.0 for g in (*parts[PAPER], *parts[rival])]
     return Claim(
         figure if cost == "clustering" else f"{figure}, with labels",
-        f"At a comparable PSNR the {kind} has clearly less success against DCA than against {name}.",
-        f"Success at the same PSNR, DCA minus {name}: {found or 'no PSNR in common'}; standard deviation "
-        f"over seeds {sum(errors) / len(errors):.3f} on average; less than {NOISE} is noise.",
+        f"At a comparable PSNR the {kind} has clearly less success against DCA than against {rival}.",
+        f"Success at the same PSNR, DCA minus {rival}: {found or 'no PSNR in common'}; standard deviation "
+        f"over seeds {sum(errors) / len(errors):.3f} on average; less than {NOISE} is noise. With both steps "
+        f"of DCA at once: {once or 'no PSNR in common'}.",
         None if found is None else found.mean < -NOISE,
     )
 
