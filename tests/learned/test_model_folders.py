@@ -17,7 +17,7 @@ from privacyfunnel.audit.adversaries import LeakageBound
 from privacyfunnel.errors import DataFileError, FileFormatError, InvalidInputError
 from privacyfunnel.learned import Autoencoder, ConditionalFunnel, DeepVariationalFunnel, Funnel
 from privacyfunnel.learned.budget import Audit, Budget, BudgetStatus
-from privacyfunnel.learned.persistence import checksum
+from privacyfunnel.learned.model_files import checksum
 from privacyfunnel.uncertainty import Interval
 
 TINY = {"n_components": 3, "hidden": (16,), "epochs": 2, "random_state": 4}

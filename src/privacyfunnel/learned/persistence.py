@@ -10,25 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import re
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..errors import DataFileError, FileFormatError, InvalidInputError
-from ..persistence import FORMAT, VERSIONS, Path_, load_json, require, save_json, write_atomic
+from ..errors import FileFormatError, InvalidInputError
+from ..persistence import FORMAT, VERSIONS, Path_, require, save_json, write_atomic
 from .base import LearnedFunnel
 from .budget import Budget
 from .folders import made_folder, saving_lock
@@ -43,17 +37,18 @@ from .manifest import (
     read_private,
     read_settings,
 )
+from .model_files import (
+    KIND,
+    MANIFEST,
+    UNLOCKED_AGE,
+    checksum,
+    clean,
+    read_manifest,
+    read_weights,
+    refuse_foreign,
+)
 from .results import encode_result, read_result
 from .training import Progress, TrainingStatus
-
-KIND = "learned-funnel"
-MANIFEST = "manifest.json"
-# Seconds after which another process must have written its manifest, where folders cannot be locked.
-UNLOCKED_AGE = 3600.0
-
-# Written by this module and by nobody else, so they may be removed once no manifest names them.
-_WEIGHTS = re.compile(r"weights-[0-9a-f]{64}\.safetensors")
-_LEFTOVER = re.compile(r"\.(weights-[0-9a-f]{64}\.safetensors|manifest\.json)\.[0-9a-f]{16}\.tmp")
 
 
 def save_model(estimator: LearnedFunnel, path: Path_) -> None:
@@ -74,10 +69,10 @@ def save_model(estimator: LearnedFunnel, path: Path_) -> None:
     _require_loadable(estimator, manifest, tensors)
     folder = Path(path)
     with made_folder(folder), saving_lock(folder) as alone:
-        _refuse_foreign(folder)
+        refuse_foreign(folder)
         write_atomic(folder / f"weights-{digest}.safetensors", data)
         save_json(folder / MANIFEST, KIND, VERSIONS[KIND], manifest)
-        _clean(folder, digest, 0.0 if alone else UNLOCKED_AGE)
+        clean(folder, digest, 0.0 if alone else UNLOCKED_AGE)
 
 
 def load_model(path: Path_) -> LearnedFunnel:
@@ -93,9 +88,9 @@ def load_model(path: Path_) -> LearnedFunnel:
     folder = Path(path)
     before = None
     while True:
-        manifest = _read_manifest(folder)
+        manifest = read_manifest(folder, _classes())
         try:
-            tensors = _read_weights(folder, manifest)
+            tensors = read_weights(folder, manifest)
             break
         except FileNotFoundError:
             # Another process may have saved a new model in between: then there is a new manifest too.
@@ -214,69 +209,6 @@ def _restore(manifest: Manifest, tensors: dict[str, Tensor]) -> LearnedFunnel:
     return estimator
 
 
-def _read_manifest(folder: Path) -> Manifest:
-    file = folder / MANIFEST
-    if not folder.is_dir():
-        raise DataFileError(f"{folder}: there is no such folder; name one that a model was saved into.")
-    if not file.exists():
-        raise DataFileError(
-            f"{folder}: cannot read the file {MANIFEST} (there is none); name a folder that a model was "
-            "saved into."
-        )
-    kind, version, payload = load_json(file)
-    if kind != KIND:
-        raise FileFormatError(f"{file}: this is a {kind!r} and no learned model; name another folder.")
-    if version > VERSIONS[KIND]:
-        raise FileFormatError(
-            f"{file}: this {kind} has format version {version} and this library reads up to "
-            f"{VERSIONS[KIND]}; install a newer one."
-        )
-    content = {key: value for key, value in payload.items() if key != "checksum"}
-    if payload.get("checksum") != checksum(content):
-        raise FileFormatError(
-            f"{file}: the file is damaged or was changed by hand (its checksum is wrong); save the model "
-            "again."
-        )
-    name, weights = payload.get("class"), payload.get("weights")
-    digest = weights.get("sha256") if isinstance(weights, dict) else None
-    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-        raise FileFormatError(f"{file}: the file is damaged: it names no weights; save the model again.")
-    if not isinstance(name, str) or name not in _classes():
-        raise FileFormatError(
-            f"{file}: this version of the library has no estimator {name!r}; install a newer one."
-        )
-    return Manifest(name, digest, content)
-
-
-def _read_weights(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
-    """The tensors, after a check of their hash. FileNotFoundError is left to the caller."""
-    file = folder / f"weights-{manifest.weights}.safetensors"
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise DataFileError(f"{file}: cannot read the file ({error.strerror or error}).") from None
-    damaged = FileFormatError(f"{file}: the weights are damaged or cut short; save the model again.")
-    if hashlib.sha256(data).hexdigest() != manifest.weights:
-        raise damaged
-    try:
-        tensors: dict[str, Tensor] = load_tensors(data)
-    except (SafetensorError, ValueError, KeyError):
-        raise damaged from None
-    if not all(tensor.dtype == torch.float32 for tensor in tensors.values()):
-        raise damaged
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
-        raise FileFormatError(f"{file}: the weights are not finite; fit the model again.")
-    return tensors
-
-
-def checksum(content: Mapping[str, Any]) -> str:
-    """Of a manifest's content, however its keys are ordered."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _settings(estimator: LearnedFunnel) -> dict[str, Any]:
     settings: dict[str, Any] = estimator.get_params(deep=False)
     return {name: value for name, value in settings.items() if name not in SESSION}
@@ -304,29 +236,3 @@ def _versions() -> dict[str, str]:
         "scikit-learn": sklearn.__version__,
         "safetensors": safetensors.__version__,
     }
-
-
-def _refuse_foreign(folder: Path) -> None:
-    """Do not replace a manifest.json that is another program's; a damaged one may be replaced."""
-    try:
-        document = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return
-    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("kind") != KIND:
-        raise DataFileError(
-            f"{folder / MANIFEST}: this file belongs to something else; choose another folder for the model."
-        )
-
-
-def _clean(folder: Path, digest: str, age: float) -> None:
-    """Remove weights that no manifest names any more, and what a killed process left behind.
-
-    Files younger than `age` seconds stay: another process may be about to write the manifest that names them.
-    """
-    now = time.time()
-    for entry in os.listdir(folder):
-        stale = _WEIGHTS.fullmatch(entry) and entry != f"weights-{digest}.safetensors"
-        if stale or _LEFTOVER.fullmatch(entry):
-            with suppress(OSError):
-                if age == 0 or now - os.stat(folder / entry).st_mtime > age:
-                    os.unlink(folder / entry)
