@@ -31,6 +31,13 @@ METHODS: dict[str, dict[str, Any]] = {
     f"{name}, {schedule}": {**options, "schedule": schedule}
     for schedule in SCHEDULES
     for name, options in CLASSIFIERS.items()
+} | {
+    # What the published prototype does in place of the paper's Gaussian.
+    "linear classifier, one step, alternating, likelihood=bernoulli": {
+        **PAPER,
+        "schedule": "alternating",
+        "likelihood": "bernoulli",
+    }
 }
 N_ADVERSARY = 10_000  # codes of training images that the supervised adversary learns from
 
