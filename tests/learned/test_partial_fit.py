@@ -164,3 +164,39 @@ def test_the_fingerprint_is_of_all_parts_in_their_order(digits):
 
     assert fingerprint([0, 1]) == fingerprint([0, 1])
     assert len({fingerprint([0, 1]), fingerprint([1, 0]), fingerprint([1]), fingerprint([1, 1])}) == 4
+
+
+@pytest.mark.parametrize("kind", [Autoencoder, *KINDS])
+def test_settings_may_change_between_calls_and_momentum_stays(kind, digits):
+    x, y, _, _ = digits
+    private = () if kind is Autoencoder else (y,)
+
+    def after(**changed):
+        model = kind(**TINY, learning_rate=1e-3).partial_fit(x, *private)
+        weights = {name: one.clone() for name, one in model.modules_["encoder"].state_dict().items()}
+        model.set_params(**changed).partial_fit(x, *private)
+        now = model.modules_["encoder"].state_dict()
+        moved = sum(float((now[name] - weights[name]).abs().sum()) for name in weights)
+        moments = next(iter(model.step_.optimisers.values())).state_dict()["state"]
+        return moved, int(moments[0]["step"]), now
+
+    same, steps, weights = after()
+    slower, steps_too, _ = after(learning_rate=1e-5)
+    assert slower < 0.1 * same
+    assert steps == steps_too == 2 * len(x) / TINY["batch_size"]  # and of both calls, not of the last
+    *_, heavier = after(**{"gamma": 50.0} if kind is ConditionalFunnel else {"alpha": 5.0})
+    assert not all(torch.equal(heavier[name], weights[name]) for name in weights)
+
+
+@pytest.mark.parametrize("changed", [{"n_components": 4}, {"hidden": (16, 16)}, {"classifier": "linear"}])
+def test_networks_may_not_change_between_calls(changed, digits):
+    x, y, _, _ = digits
+    model = Funnel(**TINY).partial_fit(x, y)
+    history = len(model.history_)
+    model.set_params(**changed)
+    with pytest.raises(InvalidInputError, match="a setting that shapes the networks was changed"):
+        model.partial_fit(x, y)
+    assert len(model.history_) == history
+    before = {name: Funnel(**TINY).get_params()[name] for name in changed}
+    model.set_params(**before).partial_fit(x, y)
+    assert len(model.history_) == history + 1

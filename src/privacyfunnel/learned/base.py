@@ -100,8 +100,9 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> LearnedFunnel:
         """Train for one more epoch on these records, a part of the data; for data larger than memory.
 
-        The first call fixes features and private classes. H(Y) is that of all records seen so far. Writes no
-        checkpoints: the caller has the loop, and with it the place to save.
+        The first call fixes features, private classes and networks; other settings may change between calls,
+        such as a falling `learning_rate`. H(Y) is that of all records seen so far. Writes no checkpoints: the
+        caller has the loop, and with it the place to save.
 
         Parameters
         ----------
@@ -168,9 +169,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({name: value for name, value in state.items() if name != "optimisers_"})
         if "optimisers_" in state:
-            self.step_ = self._step(self.modules_, self.private_, self.generator_)
-            for name, numbers in state["optimisers_"].items():
-                self.step_.optimisers[name].load_state_dict(numbers)
+            self._renew_step(state["optimisers_"])
 
     @property
     def _n_features_out(self) -> int:
@@ -198,8 +197,28 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if anew:
             self._build_anew(attributes)
         else:
-            self.private_ = self.step_.private = attributes
+            self._require_same_networks(attributes)
+            self.private_ = attributes
+            self._renew_step({name: one.state_dict() for name, one in self.step_.optimisers.items()})
         self.x_, self.targets_ = x, targets
+
+    def _require_same_networks(self, private: PrivateAttributes | None) -> None:
+        with torch.device("meta"):
+            asked = self._build(self.n_features_in_, private).state_dict()
+        if {name: tensor.shape for name, tensor in asked.items()} != {
+            name: tensor.shape for name, tensor in self.modules_.state_dict().items()
+        }:
+            raise InvalidInputError(
+                "partial_fit: a setting that shapes the networks was changed after the first call; set it "
+                "back, or train a new estimator."
+            )
+
+    def _renew_step(self, optimisers: dict[str, Any]) -> None:
+        """The step that the settings ask for now; its optimisers go on from these states, at rates of now."""
+        self.step_ = self._step(self.modules_, self.private_, self.generator_)
+        for name, one in self.step_.optimisers.items():
+            if name in optimisers:
+                one.load_state_dict({**optimisers[name], "param_groups": one.state_dict()["param_groups"]})
 
     def _run(self, epochs: int, checkpoint: Path | None = None) -> LearnedFunnel:
         try:
