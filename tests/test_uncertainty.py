@@ -13,13 +13,10 @@ from privacyfunnel.errors import InvalidInputError, UnknownLetterError
 from privacyfunnel.information import mutual_information, utility_and_leakage
 from privacyfunnel.joint import Joint
 from privacyfunnel.mechanism import TableMechanism
+from privacyfunnel.resampling import leakage_bias, posterior_leakage, posterior_utility, sampled_leakage
 from privacyfunnel.solution import Solution, Status
 from privacyfunnel.uncertainty import (
     Interval,
-    _leakage_bias,
-    _posterior_leakage,
-    _posterior_utility,
-    _sampled_leakage,
     held_out_leakage,
     leakage_interval,
     split_joint,
@@ -139,7 +136,7 @@ def test_resampling_without_care_does_not_cover():
     """The plain percentile interval of the Bayesian bootstrap: its low end is above zero leakage always."""
 
     def percentile(mechanism, joint, n_draws, rng):
-        draws = _posterior_leakage(joint.p_xy * joint.n_samples, mechanism.p_z_given_x, n_draws, rng)
+        draws = posterior_leakage(joint.p_xy * joint.n_samples, mechanism.p_z_given_x, n_draws, rng)
         return Interval(*np.quantile(draws, [0.025, 0.975]), 0.95, "percentile", n_draws)
 
     independent = np.outer(TRUTH.sum(axis=1), TRUTH.sum(axis=0))
@@ -226,7 +223,7 @@ def test_leakage_draws_agree_with_a_loop_over_whole_tables():
     counts = rng.integers(0, 5, size=(4, 3)) * 1.0
     counts[1] = 0
     table = rng.dirichlet(np.ones(3), size=4)
-    draws = _posterior_leakage(counts, table, 4000, np.random.default_rng(1))
+    draws = posterior_leakage(counts, table, 4000, np.random.default_rng(1))
     slow = []
     for _ in range(4000):
         p = rng.standard_gamma(counts)
@@ -234,7 +231,7 @@ def test_leakage_draws_agree_with_a_loop_over_whole_tables():
     assert draws.mean() == pytest.approx(np.mean(slow), rel=0.05)
     assert np.quantile(draws, 0.9) == pytest.approx(np.quantile(slow, 0.9), rel=0.08)
     p_xy = counts / counts.sum()
-    sampled = _sampled_leakage(p_xy, table, 30, 4000, np.random.default_rng(1))
+    sampled = sampled_leakage(p_xy, table, 30, 4000, np.random.default_rng(1))
     slow = [
         mutual_information((rng.multinomial(30, p_xy.ravel()).reshape(4, 3) / 30).T @ table)
         for _ in range(4000)
@@ -246,7 +243,7 @@ def test_leakage_draws_agree_with_a_loop_over_whole_tables():
 def test_utility_draws_agree_with_a_loop_over_whole_tables():
     rng = np.random.default_rng(0)
     counts, table = np.array([5.0, 0.0, 2.0, 9.0]), rng.dirichlet(np.ones(3), size=4)
-    draws = _posterior_utility(counts, table, 4000, np.random.default_rng(1))
+    draws = posterior_utility(counts, table, 4000, np.random.default_rng(1))
     slow = []
     for _ in range(4000):
         p = rng.standard_gamma(counts)
@@ -257,9 +254,9 @@ def test_utility_draws_agree_with_a_loop_over_whole_tables():
 
 def test_blocks_of_draws_do_not_change_the_result(monkeypatch):
     counts, table = np.arange(12.0).reshape(4, 3), np.eye(4)
-    whole = _posterior_leakage(counts, table, 50, np.random.default_rng(0))
-    monkeypatch.setattr("privacyfunnel.uncertainty._BLOCK", 100)
-    assert np.array_equal(whole, _posterior_leakage(counts, table, 50, np.random.default_rng(0)))
+    whole = posterior_leakage(counts, table, 50, np.random.default_rng(0))
+    monkeypatch.setattr("privacyfunnel.resampling.BLOCK", 100)
+    assert np.array_equal(whole, posterior_leakage(counts, table, 50, np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize(
@@ -269,15 +266,15 @@ def test_bias_is_the_mean_excess_of_samples(table):
     p_xy = random_truth(np.random.default_rng(0), 4, 3)
     n = 2000
     true = utility_and_leakage(p_xy, table)[1]
-    draws = _sampled_leakage(p_xy, table, n, 40_000, np.random.default_rng(1))
+    draws = sampled_leakage(p_xy, table, n, 40_000, np.random.default_rng(1))
     error = draws.std() / math.sqrt(draws.size)
-    assert draws.mean() - true == pytest.approx(_leakage_bias(p_xy, table, n), abs=4 * error)
+    assert draws.mean() - true == pytest.approx(leakage_bias(p_xy, table, n), abs=4 * error)
 
 
 def test_bias_of_a_partition_is_the_textbook_one():
     p_xy = random_truth(np.random.default_rng(0), 6, 4)
     table = np.eye(3)[[0, 1, 2, 0, 1, 2]]
-    assert _leakage_bias(p_xy, table, 500) == pytest.approx(2 * 3 / (2 * 500 * math.log(2)))
+    assert leakage_bias(p_xy, table, 500) == pytest.approx(2 * 3 / (2 * 500 * math.log(2)))
 
 
 def sample(n: int = 500) -> Joint:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InvalidInputError, UnknownLetterError
-from .information import log2_or_zero, utility_and_leakage
+from .information import utility_and_leakage
 from .joint import Joint
 from .labels import canonical_label
 from .mechanism import TableMechanism
+from .resampling import leakage_bias, least_leakage, merge_equal_rows, posterior_leakage, posterior_utility
 
 FloatArray = NDArray[np.float64]
 Seed = int | np.random.Generator | None
 
-#: Entries of a block of draws; bounds the memory whatever the size of the tables (32 MB).
-_BLOCK = 1 << 22
-#: Bits below which a spread is none.
-ROUNDING = 1e-12
 #: Above this many records NumPy draws no exact split.
 _HYPERGEOMETRIC_LIMIT = 10**9
 
@@ -136,13 +132,13 @@ def leakage_interval(
         return Interval(leakage, leakage, level, "exact", 0)
     generator = np.random.default_rng(rng)
     tail = (1 - level) / 2
-    p_xy, table = _merge_equal_rows(joint.p_xy, table)
-    draws = _posterior_leakage(p_xy * n, table, n_draws, generator)
+    p_xy, table = merge_equal_rows(joint.p_xy, table)
+    draws = posterior_leakage(p_xy * n, table, n_draws, generator)
     high = float(np.quantile(draws, 1 - tail))
     if held_out:
-        high += max(0.0, leakage - _leakage_bias(p_xy, table, n)) - float(draws.mean())
+        high += max(0.0, leakage - leakage_bias(p_xy, table, n)) - float(draws.mean())
     high = min(high, math.log2(min(joint.n_y, table.shape[1])))
-    low = _least_leakage(p_xy, table, n, leakage, tail, n_draws, generator)
+    low = least_leakage(p_xy, table, n, leakage, tail, n_draws, generator)
     return Interval(min(low, high), high, level, "held-out" if held_out else "in-sample", n_draws)
 
 
@@ -166,7 +162,7 @@ def utility_interval(
     if n is None:
         return Interval(utility, utility, level, "exact", 0)
     generator = np.random.default_rng(rng)
-    draws = _posterior_utility(joint.p_x * n, table, n_draws, generator)
+    draws = posterior_utility(joint.p_x * n, table, n_draws, generator)
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2]).tolist()
     p_z = joint.p_x @ table
     seen = p_z > 0
@@ -195,7 +191,7 @@ def held_out_leakage(
     table = _rows_for(mechanism, joint)
     value = utility_and_leakage(joint.p_xy, table)[1]
     if joint.n_samples is not None:
-        value = max(0.0, value - _leakage_bias(joint.p_xy, table, joint.n_samples))
+        value = max(0.0, value - leakage_bias(joint.p_xy, table, joint.n_samples))
     return Estimate(value, interval, joint.n_samples)
 
 
@@ -230,151 +226,6 @@ def split_joint(joint: Joint, fraction: float = 0.5, rng: Seed = None) -> tuple[
         first = generator.binomial(counts, fraction)
     labels = {name: getattr(joint, name) for name in ("x_labels", "y_labels", "x_names", "y_names")}
     return Joint.from_counts(first, **labels), Joint.from_counts(counts - first, **labels)
-
-
-def _least_leakage(
-    p_xy: FloatArray,
-    table: FloatArray,
-    n: int,
-    measured: float,
-    tail: float,
-    n_draws: int,
-    rng: np.random.Generator,
-) -> float:
-    """The least leakage of a mixture of p_xy and independence that explains the measured one.
-
-    On P_t = (1 − t) p_x p_y + t p_xy the upper quantile of the measured leakage rises with t from the one
-    of independence; the answer is where it passes the measured one, found by the Illinois method.
-    """
-    independent = np.outer(p_xy.sum(axis=1), p_xy.sum(axis=0))
-
-    def leakage(t: float) -> float:
-        return utility_and_leakage((1 - t) * independent + t * p_xy, table)[1]
-
-    def excess(t: float) -> float:
-        draws = _sampled_leakage((1 - t) * independent + t * p_xy, table, n, n_draws, rng)
-        return float(np.quantile(draws, 1 - tail)) - measured
-
-    right, at_right = 1.0, excess(1.0)
-    spread = at_right
-    if spread <= ROUNDING:
-        return measured
-    # Taking the spread at t = 1 for the one lower down is a little too careful, so this is a left end.
-    guess = _solve_rising(leakage, measured - spread) if measured > spread else 0.0
-    left, at_left = guess, excess(guess)
-    if at_left > 0 and guess > 0:
-        right, at_right = guess, at_left
-        left, at_left = 0.0, excess(0.0)
-    if at_left >= 0:
-        return 0.0
-    for _ in range(8):
-        middle = right - at_right * (right - left) / (at_right - at_left)
-        at_middle = excess(middle)
-        # The quantile itself is only known to a few per cent of the spread.
-        if abs(at_middle) <= 0.03 * spread:
-            break
-        if at_middle > 0:
-            right, at_right, at_left = middle, at_middle, at_left / 2
-        else:
-            left, at_left, at_right = middle, at_middle, at_right / 2
-    return leakage(middle)
-
-
-def _solve_rising(function: Callable[[float], float], value: float) -> float:
-    """Where in [0, 1] a rising function passes a value, to 1e-4."""
-    low, high = 0.0, 1.0
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        low, high = (middle, high) if function(middle) < value else (low, middle)
-    return low
-
-
-def _merge_equal_rows(p_xy: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same leakage with fewer letters: those that are released alike are as good as one."""
-    rows, group = np.unique(table, axis=0, return_inverse=True)
-    merged = np.zeros((len(rows), p_xy.shape[1]))
-    np.add.at(merged, group.ravel(), p_xy)
-    return merged, rows
-
-
-def _leakage_bias(p_xy: FloatArray, table: FloatArray, n: int) -> float:
-    """The first-order bias of measured leakage in bits: ½ tr(Hessian · covariance of the frequencies).
-
-    With s(y,z) = Σ_x p(x,y) p(z|x)² it is (Σ s(y,z)/p(y,z) − Σ s(z)/p(z) − n_y + 1) / (2 n ln 2), which is
-    (n_z − 1)(n_y − 1) / (2 n ln 2) where p(z|x) is 0 or 1.
-    """
-    p_yz, square_yz = p_xy.T @ table, p_xy.T @ table**2
-    p_z, square_z = p_yz.sum(axis=0), square_yz.sum(axis=0)
-    both, either = p_yz > 0, p_z > 0
-    n_y = np.count_nonzero(p_yz.sum(axis=1))
-    trace = (square_yz[both] / p_yz[both]).sum() - (square_z[either] / p_z[either]).sum() - n_y + 1
-    return float(trace) / (2 * n * math.log(2))
-
-
-def _posterior_leakage(
-    counts: FloatArray, table: FloatArray, n_draws: int, rng: np.random.Generator
-) -> FloatArray:
-    """Leakage on joints drawn from Dirichlet(counts); combinations never seen stay at 0."""
-    cells = counts.T > 0
-    y, x = np.nonzero(cells)
-    shapes = counts.T[cells]
-    return _leakages(lambda size: rng.standard_gamma(shapes, (size, shapes.size)), x, y, table, n_draws)
-
-
-def _sampled_leakage(
-    p_xy: FloatArray, table: FloatArray, n: int, n_draws: int, rng: np.random.Generator
-) -> FloatArray:
-    """Leakage measured on n records drawn from p_xy, n_draws times."""
-    cells = p_xy.T > 0
-    y, x = np.nonzero(cells)
-    p = p_xy.T[cells] / p_xy.sum()
-    return _leakages(lambda size: rng.multinomial(n, p, size).astype(np.float64), x, y, table, n_draws)
-
-
-def _leakages(
-    draw: Callable[[int], FloatArray],
-    x: NDArray[np.intp],
-    y: NDArray[np.intp],
-    table: FloatArray,
-    n_draws: int,
-) -> FloatArray:
-    """Leakage on joints whose weights on the cells (x, y), sorted by y, come from `draw` in blocks."""
-    letters, starts = np.unique(y, return_index=True)
-    bounds = [*starts.tolist(), y.size]
-    result = np.empty(n_draws)
-    block = max(1, _BLOCK // max(y.size, letters.size * table.shape[1]))
-    for begin in range(0, n_draws, block):
-        weights = draw(min(block, n_draws - begin))
-        weights /= weights.sum(axis=1, keepdims=True)
-        p_yz = np.empty((len(weights), letters.size, table.shape[1]))
-        for i in range(letters.size):
-            cells = slice(bounds[i], bounds[i + 1])
-            p_yz[:, i] = weights[:, cells] @ table[x[cells]]
-        result[begin : begin + block] = _negative_entropy(p_yz, (1, 2)) - (
-            _negative_entropy(p_yz.sum(axis=1), 1) + _negative_entropy(p_yz.sum(axis=2), 1)
-        )
-    return np.maximum(result, 0.0)
-
-
-def _posterior_utility(
-    counts: FloatArray, table: FloatArray, n_draws: int, rng: np.random.Generator
-) -> FloatArray:
-    """Utility on distributions of X drawn from Dirichlet(counts)."""
-    seen = counts > 0
-    shapes, rows = counts[seen], table[seen]
-    noise = _negative_entropy(rows, 1)
-    result = np.empty(n_draws)
-    block = max(1, _BLOCK // max(rows.shape))
-    for begin in range(0, n_draws, block):
-        weights = rng.standard_gamma(shapes, (min(block, n_draws - begin), shapes.size))
-        weights /= weights.sum(axis=1, keepdims=True)
-        result[begin : begin + block] = weights @ noise - _negative_entropy(weights @ rows, 1)
-    return np.maximum(result, 0.0)
-
-
-def _negative_entropy(p: FloatArray, axis: int | tuple[int, ...]) -> FloatArray:
-    total: FloatArray = (p * log2_or_zero(p)).sum(axis=axis)
-    return total
 
 
 def _check(
