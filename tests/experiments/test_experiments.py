@@ -17,8 +17,8 @@ import pytest
 import privacyfunnel as pf
 from privacyfunnel.errors import DataFileError, InvalidInputError
 from privacyfunnel.experiments import EXPERIMENTS, SCALES, estimated_hours, experiment, known, reproduce
+from privacyfunnel.experiments.appendix import PAPER_CODES
 from privacyfunnel.experiments.base import spread
-from privacyfunnel.experiments.images import PAPER_CODES
 from privacyfunnel.experiments.learned import compare, groups, undominated
 from privacyfunnel.sweep.execute import prepare
 

@@ -13,12 +13,19 @@ from ..files import open_writer
 from ..persistence import Path_, save_json
 from ..sweep import Store, Summary, sweep
 from ..sweep.execute import prepare
-from . import adult, images, known, occupation
+from . import adult, appendix, images, known, occupation
 from .base import SCALES, Experiment, Findings
 from .page import KIND, VERSION, write_page
 
 EXPERIMENTS: dict[str, Experiment] = {
-    one.name: one for one in (known.EXPERIMENT, occupation.EXPERIMENT, *images.EXPERIMENTS, adult.EXPERIMENT)
+    one.name: one
+    for one in (
+        known.EXPERIMENT,
+        occupation.EXPERIMENT,
+        *images.EXPERIMENTS,
+        *appendix.EXPERIMENTS,
+        adult.EXPERIMENT,
+    )
 }
 
 
