@@ -62,32 +62,43 @@ COLUMNS = {
 
 def main(output: Path | None = None) -> None:
     torch.set_num_threads(1)
+    runs: list[Row] = []
+    for seed in SEEDS:
+        runs += runs_of(seed)
+        report(runs, output)
+
+
+def runs_of(seed: int) -> list[Row]:
+    """The images themselves, as what adversaries find where nothing is hidden, and all methods."""
     data = load_mnist()
     x_train, x_test = (x.reshape(len(x), -1) for x in (data.x_train, data.x_test))
     some = np.random.default_rng(0).permutation(len(x_train))[:N_ADVERSARY]
-    share = np.bincount(data.y_test) / len(data.y_test)
+    raw = judge(x_train[some], data.y_train[some], x_test, data.y_test, seed)
+    runs: list[Row] = [
+        {"method": "the images themselves", "seed": seed, "PSNR": None, **raw, "CPU seconds": None}
+    ]
+    for method, options in METHODS.items():
+        model = Funnel(**SETTINGS, **options, random_state=seed, release_state=seed, progress=False)
+        begun = time.process_time()
+        model.fit(x_train, private=data.y_train)
+        seconds = time.process_time() - begun
+        codes = model.transform(x_test)
+        error = float(np.square(model.inverse_transform(codes) - x_test).mean())
+        found = judge(model.transform(x_train[some]), data.y_train[some], codes, data.y_test, seed)
+        psnr = -10 * math.log10(error)
+        runs.append({"method": method, "seed": seed, "PSNR": psnr, **found, "CPU seconds": seconds})
+        print(runs[-1], flush=True)
+    return runs
+
+
+def report(runs: list[Row], output: Path | None) -> None:
+    """The page of the runs so far."""
+    digits = load_mnist("uint8").y_test
+    share = np.bincount(digits) / len(digits)
     entropy = -(share * np.log2(share)).sum()
     note = NOTE.format(n=N_ADVERSARY, chance=share.max(), entropy=entropy, default=Funnel().schedule)
-    runs: list[Row] = []
-    for seed in SEEDS:
-        # The pictures themselves: what the adversaries find where nothing is hidden.
-        raw = judge(x_train[some], data.y_train[some], x_test, data.y_test, seed)
-        runs.append(
-            {"method": "the images themselves", "seed": seed, "PSNR": None, **raw, "CPU seconds": None}
-        )
-        for method, options in METHODS.items():
-            model = Funnel(**SETTINGS, **options, random_state=seed, release_state=seed, progress=False)
-            begun = time.process_time()
-            model.fit(x_train, private=data.y_train)
-            seconds = time.process_time() - begun
-            codes = model.transform(x_test)
-            error = float(np.square(model.inverse_transform(codes) - x_test).mean())
-            found = judge(model.transform(x_train[some]), data.y_train[some], codes, data.y_test, seed)
-            psnr = -10 * math.log10(error)
-            runs.append({"method": method, "seed": seed, "PSNR": psnr, **found, "CPU seconds": seconds})
-            print(runs[-1], flush=True)
-        table = summary(runs, "method", COLUMNS)
-        publish("learned-mnist", TITLE, table, runs, [note], {**SETTINGS, "seeds": SEEDS}, output)
+    settings = {**SETTINGS, "seeds": SEEDS}
+    publish("learned-mnist", TITLE, summary(runs, "method", COLUMNS), runs, [note], settings, output)
 
 
 def judge(
