@@ -10,7 +10,7 @@ from privacyfunnel.learned.training import in_bits
 TINY = {"n_components": 3, "hidden": (16,), "random_state": 0, "epochs": 2, "batch_size": 200}
 COLUMNS = {
     Funnel: {"decoder_loss", "encoder_loss", "residual", "leakage", "prior_divergence", "cross_entropy"},
-    Autoencoder: {"decoder_loss", "encoder_loss", "residual", "prior_divergence"},
+    Autoencoder: {"loss"},
     ConditionalFunnel: {"loss"},
     DeepVariationalFunnel: {"loss", "conditional_reconstruction", "latent_game", "visible_game"},
 }

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from privacyfunnel.learned import Autoencoder, Funnel, steps
+from privacyfunnel.learned import Autoencoder, ConditionalFunnel, Funnel, steps
 from privacyfunnel.learned.networks import n_parameters
 from privacyfunnel.learned.objectives import MOMENT
 from privacyfunnel.learned.private import describe
@@ -141,6 +141,42 @@ def test_a_classifier_worse_than_guessing_counts_as_no_leakage():
     terms = step(batch, lambda: batch)
     assert float(terms["cross_entropy"]) > np.log(3)
     assert float(terms["leakage"]) == 0
+
+
+@pytest.mark.parametrize("kind", [Autoencoder, ConditionalFunnel])
+def test_a_step_of_the_variational_estimators_is_that_of_a_literal_twin(kind):
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=64)
+    conditional = kind is ConditionalFunnel
+    private = describe([("y", y)]) if conditional else None
+    weights = {"gamma": 1.7} if conditional else {"alpha": 0.2, "beta": 0.7}
+    estimator = kind(4, hidden=(16, 16), **weights)
+    step = estimator._step(estimator._build(10, private), private, torch.Generator().manual_seed(1))
+    twin, noise = (
+        copy.deepcopy(step.modules),
+        torch.randn((64, 4), generator=torch.Generator().manual_seed(1)),
+    )
+    x = torch.from_numpy(rng.random((64, 10), dtype=np.float32))
+    batch = Batch(x, [] if private is None else private.encode([y]))
+    terms = step(batch, lambda: batch)
+
+    parameters = [*twin["encoder"].parameters(), *twin["decoder"].parameters()]
+    optimiser = torch.optim.Adam(parameters, lr=3e-4)
+    loc, log_scale = twin["encoder"](x)
+    z = loc + torch.exp(log_scale) * noise
+    seen = torch.cat([z, torch.eye(3)[torch.from_numpy(y)]], dim=1) if conditional else z
+    rec = (0.5 * (twin["decoder"](seen) - x) ** 2).sum() / 64
+    kl = (0.5 * (loc**2 + torch.exp(2 * log_scale) - 1) - log_scale).sum() / 64
+    loss = kl + 1.7 * rec if conditional else 0.2 * kl + 0.7 * rec
+    loss.backward()
+    nn.utils.clip_grad_norm_(parameters, GRADIENT_CLIP)
+    optimiser.step()
+    assert float(terms["loss"]) == pytest.approx(float(loss.detach()), rel=1e-5)
+    for (name, ours), (_, theirs) in zip(
+        step.modules.named_parameters(), twin.named_parameters(), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-6, msg=name)
 
 
 def test_an_autoencoder_has_no_classifier():

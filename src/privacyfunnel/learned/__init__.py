@@ -10,8 +10,9 @@ except ImportError as error:
         f"privacyfunnel.learned needs {error.name}: pip install 'privacyfunnel[learned]'"
     ) from None
 
+from .autoencoder import Autoencoder
 from .conditional import ConditionalFunnel
 from .deep_variational import DeepVariationalFunnel
-from .funnel import Autoencoder, Funnel
+from .funnel import Funnel
 
 __all__ = ["Autoencoder", "ConditionalFunnel", "DeepVariationalFunnel", "Funnel"]

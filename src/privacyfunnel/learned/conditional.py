@@ -15,7 +15,7 @@ from .base import LearnedFunnel
 from .families import latent, likelihood
 from .inputs import split_columns
 from .private import PrivateAttributes
-from .steps import ConditionalStep
+from .steps import VariationalStep
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -56,13 +56,14 @@ class ConditionalFunnel(LearnedFunnel):
 
     def _step(
         self, modules: nn.ModuleDict, private: PrivateAttributes | None, generator: torch.Generator
-    ) -> ConditionalStep:
+    ) -> VariationalStep:
         assert private is not None
-        return ConditionalStep(
+        return VariationalStep(
             modules,
             latent(self.latent),
             likelihood(self.likelihood),
             private,
+            1.0,
             self.gamma,
             self.learning_rate,
             generator,

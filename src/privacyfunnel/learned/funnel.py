@@ -1,4 +1,4 @@
-"""Funnel: the paper's alternating solver for samples, and Autoencoder, the same without privacy."""
+"""Funnel: the paper's alternating solver for samples."""
 
 from __future__ import annotations
 
@@ -140,6 +140,7 @@ class Funnel(LearnedFunnel):
     def _step(
         self, modules: nn.ModuleDict, private: PrivateAttributes | None, generator: torch.Generator
     ) -> AlternatingStep:
+        assert private is not None
         weights = Weights(
             self.alpha, self.beta, self.leakage_weight, self.offset, squared=self.objective == "dca"
         )
@@ -153,36 +154,4 @@ class Funnel(LearnedFunnel):
             self.classifier_steps,
             generator,
             simultaneous=self.schedule == "simultaneous",
-        )
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Autoencoder(LearnedFunnel):
-    """The reference point: a variational autoencoder with the same networks and no privacy term.
-
-    min β E[−log P(X|Z)] + α E D[P(Z|x) ‖ N(0, I)]. Parameters as for `Funnel`.
-    """
-
-    needs_private = False
-
-    alpha: float = 1e-2
-    beta: float = 1.0
-
-    def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
-        return nn.ModuleDict(self._networks(n_features))
-
-    def _step(
-        self, modules: nn.ModuleDict, private: PrivateAttributes | None, generator: torch.Generator
-    ) -> AlternatingStep:
-        weights = Weights(self.alpha, self.beta, leakage_weight=0.0, squared=False)
-        return AlternatingStep(
-            modules,
-            latent(self.latent),
-            likelihood(self.likelihood),
-            None,
-            weights,
-            self.learning_rate,
-            1,
-            generator,
-            simultaneous=True,
         )

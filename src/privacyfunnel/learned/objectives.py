@@ -74,7 +74,7 @@ def encoder_terms(
     z: Tensor,
     reconstruction: Tensor,
     private_losses: Sequence[Tensor],
-    private: PrivateAttributes | None,
+    private: PrivateAttributes,
     prior: Prior,
     weights: Weights,
 ) -> EncoderTerms:
@@ -82,7 +82,7 @@ def encoder_terms(
     divergence = latent.kl_to_standard(loc, log_scale).mean()
     log_moment = latent.running_log_scale(prior.log_scale, z, MOMENT)
     prior_divergence = latent.kl_of_scales(log_moment, prior.log_scale)
-    leakage = estimated_leakage(private, private_losses, z)
+    leakage = estimated_leakage(private, private_losses)
     rec = reconstruction.mean()
     residual = weights.leakage_weight * leakage + prior_divergence + weights.beta * rec - weights.offset
     fit = 0.5 * residual.square() if weights.squared else residual
@@ -97,11 +97,7 @@ def encoder_terms(
     )
 
 
-def estimated_leakage(
-    private: PrivateAttributes | None, private_losses: Sequence[Tensor], like: Tensor
-) -> Tensor:
+def estimated_leakage(private: PrivateAttributes, private_losses: Sequence[Tensor]) -> Tensor:
     """Î(Z;Y) = Σ_j max(0, H(Y_j) − cross-entropy_j) in nats."""
-    if private is None:
-        return like.new_zeros(())
     parts = zip(private.columns, private_losses, strict=True)
     return torch.stack([(column.entropy - loss.mean()).clamp_min(0.0) for column, loss in parts]).sum()

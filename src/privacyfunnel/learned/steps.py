@@ -93,15 +93,14 @@ class SamplingStep:
 
 
 class AlternatingStep(SamplingStep):
-    """The paper's alternating solver (`eq:unkn_alg`), or both of its steps at once; without private
-    attributes, a plain autoencoder."""
+    """The paper's alternating solver (`eq:unkn_alg`), or both of its steps at once."""
 
     def __init__(
         self,
         modules: nn.ModuleDict,
         latent: Latent,
         likelihood: Likelihood,
-        private: PrivateAttributes | None,
+        private: PrivateAttributes,
         weights: Weights,
         learning_rate: float,
         classifier_steps: int,
@@ -111,10 +110,8 @@ class AlternatingStep(SamplingStep):
     ) -> None:
         super().__init__(modules, latent, likelihood, private, generator)
         self.weights, self.simultaneous = weights, simultaneous
-        self.extra_steps = classifier_steps - 1 if private is not None else 0
-        decoding = [*modules["decoder"].parameters()]
-        if private is not None:
-            decoding += modules["classifier"].parameters()
+        self.extra_steps = classifier_steps - 1
+        decoding = [*modules["decoder"].parameters(), *modules["classifier"].parameters()]
         self.optimisers = {
             "encoder": adam(modules["encoder"].parameters(), learning_rate),
             "decoder": adam(decoding, learning_rate),
@@ -147,7 +144,6 @@ class AlternatingStep(SamplingStep):
             terms = terms_of(*self._decode(z, batch))
             update(self.optimisers["encoder"], terms.loss)
         prior.log_scale.data.copy_(terms.log_moment)
-        about_y = {"leakage": terms.leakage.detach(), "cross_entropy": cross_entropy}
         return {
             "decoder_loss": loss.detach(),
             "encoder_loss": terms.loss.detach(),
@@ -155,50 +151,50 @@ class AlternatingStep(SamplingStep):
             "prior_divergence": terms.prior_divergence.detach(),
             "reconstruction": terms.reconstruction.detach(),
             "divergence": terms.divergence.detach(),
-            # A network that never saw Y has not measured a leakage of 0.
-            **({} if self.private is None else about_y),
+            "leakage": terms.leakage.detach(),
+            "cross_entropy": cross_entropy,
         }
 
     def _decode(self, z: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor]]:
         rec = self.likelihood.loss(self.modules["decoder"](z), batch.x)
-        if self.private is None:
-            return rec, [rec.new_zeros(1)]
         return rec, self.private.losses(self.modules["classifier"](z), batch.targets)
 
     def _train_classifier(self, batch: Batch) -> None:
         """One step of the classifier alone, on a batch and noise of its own."""
-        assert self.private is not None
         with torch.no_grad():
             z = self.draw(*self.modules["encoder"](batch.x))
         losses = self.private.losses(self.modules["classifier"](z), batch.targets)
         update(self.optimisers["classifier"], torch.stack([loss.mean() for loss in losses]).sum())
 
 
-class ConditionalStep(SamplingStep):
-    """CPF (Rodríguez-Gálvez et al. 2021): min D[P(Z|x) ‖ N(0, I)] + γ E[−log P(X|Z,Y)]."""
+class VariationalStep(SamplingStep):
+    """min a D[P(Z|x) ‖ N(0, I)] + b E[−log P(X|Z)], all networks at once: a plain autoencoder; with private
+    attributes the decoder is P(X|Z,Y), as in CPF (Rodríguez-Gálvez et al. 2021)."""
 
     def __init__(
         self,
         modules: nn.ModuleDict,
         latent: Latent,
         likelihood: Likelihood,
-        private: PrivateAttributes,
-        gamma: float,
+        private: PrivateAttributes | None,
+        divergence_weight: float,
+        reconstruction_weight: float,
         learning_rate: float,
         generator: torch.Generator,
     ) -> None:
         super().__init__(modules, latent, likelihood, private, generator)
-        self.gamma = gamma
+        self.divergence_weight, self.reconstruction_weight = divergence_weight, reconstruction_weight
         parameters = [*modules["encoder"].parameters(), *modules["decoder"].parameters()]
         self.optimisers = {"all": adam(parameters, learning_rate)}
 
     def __call__(self, batch: Batch, fresh: Callable[[], Batch]) -> Terms:
         loc, log_scale = self.modules["encoder"](batch.x)
-        z = self.draw(loc, log_scale)
-        inputs = torch.cat([z, self.private.one_hot(batch.targets)], dim=1)
+        inputs = self.draw(loc, log_scale)
+        if self.private is not None:
+            inputs = torch.cat([inputs, self.private.one_hot(batch.targets)], dim=1)
         rec = self.likelihood.loss(self.modules["decoder"](inputs), batch.x).mean()
         divergence = self.latent.kl_to_standard(loc, log_scale).mean()
-        loss = divergence + self.gamma * rec
+        loss = self.divergence_weight * divergence + self.reconstruction_weight * rec
         update(self.optimisers["all"], loss)
         return {
             "loss": loss.detach(),
