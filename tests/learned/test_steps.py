@@ -97,8 +97,8 @@ def test_a_step_is_that_of_a_literal_twin(objective, schedule):
         torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-6, msg=name)
 
 
-def test_each_step_moves_only_its_own_parameters(monkeypatch):
-    step, batch, _ = make_step(classifier="mlp", classifier_steps=3)
+def watched(step, monkeypatch):
+    """Which optimiser moved the parameters of which networks, in order."""
     moved = []
 
     def watch(optimiser, loss, original=steps.update):
@@ -113,16 +113,51 @@ def test_each_step_moves_only_its_own_parameters(monkeypatch):
         moved.append((kind, changed))
 
     monkeypatch.setattr("privacyfunnel.learned.steps.update", watch)
+    return moved
+
+
+def test_the_papers_steps_move_only_their_own_parameters(monkeypatch):
+    step, batch, _ = make_step()
+    moved = watched(step, monkeypatch)
     step(batch, lambda: batch)
-    assert [kind for kind, _ in moved] == ["classifier", "classifier", "decoder", "encoder"]
-    assert [changed for _, changed in moved] == [
-        {"classifier"},
-        {"classifier"},
-        {"decoder", "classifier"},
-        {"encoder"},
+    assert moved == [("decoder", {"decoder", "classifier"}), ("encoder", {"encoder"})]
+
+
+def test_steps_of_the_classifier_move_it_alone_and_nothing_else_does(monkeypatch):
+    step, batch, _ = make_step(classifier="mlp", classifier_steps=3)
+    moved = watched(step, monkeypatch)
+    step(batch, lambda: batch)
+    assert moved == [("classifier", {"classifier"})] * 3 + [
+        ("decoder", {"decoder"}),
+        ("encoder", {"encoder"}),
     ]
-    held = {id(p) for p in step.optimisers["encoder"].param_groups[0]["params"]}
-    assert held.isdisjoint(id(p) for p in step.optimisers["decoder"].param_groups[0]["params"])
+    held = [{id(p) for p in one.param_groups[0]["params"]} for one in step.optimisers.values()]
+    assert sum(map(len, held)) == len(set.union(*held))
+
+
+def test_steps_of_the_classifier_are_those_of_a_literal_twin():
+    """Three steps, each on a batch and noise of its own, at twice the rate."""
+    step, batch, private = make_step(classifier_steps=3, learning_rate=1e-2)
+    rng = np.random.default_rng(7)
+    others = [
+        Batch(torch.from_numpy(rng.random((64, 10), dtype=np.float32)), private.encode([rng.permuted(y)]))
+        for y in [np.arange(64) % 3] * 3
+    ]
+    generator = torch.Generator().set_state(step.generator.get_state())
+    encoder, twin = copy.deepcopy(step.modules["encoder"]), copy.deepcopy(step.modules["classifier"])
+    optimiser = torch.optim.Adam(twin.parameters(), lr=2e-2)
+    for other in others:
+        loc, log_scale = encoder(other.x)
+        z = (loc + torch.exp(log_scale) * torch.randn((64, 4), generator=generator)).detach()
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(twin(z), other.targets[0]).backward()
+        nn.utils.clip_grad_norm_(twin.parameters(), GRADIENT_CLIP)
+        optimiser.step()
+    waiting = iter(others)
+    step(batch, lambda: next(waiting))
+    assert next(waiting, None) is None
+    for ours, theirs in zip(step.modules["classifier"].parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-6)
 
 
 def test_the_prior_is_a_real_earlier_copy():

@@ -217,8 +217,10 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The step that the settings ask for now; its optimisers go on from these states, at rates of now."""
         self.step_ = self._step(self.modules_, self.private_, self.generator_)
         for name, one in self.step_.optimisers.items():
-            if name in optimisers:
-                one.load_state_dict({**optimisers[name], "param_groups": one.state_dict()["param_groups"]})
+            own = one.state_dict()["param_groups"]
+            # With another classifier_steps the classifier changes its optimiser: both begin anew.
+            if name in optimisers and _n_moved(optimisers[name]["param_groups"]) == _n_moved(own):
+                one.load_state_dict({**optimisers[name], "param_groups": own})
 
     def _run(self, epochs: int, checkpoint: Path | None = None) -> LearnedFunnel:
         try:
@@ -355,3 +357,8 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             del settings["random_state"]  # a generator shows its address, not its state
         text = repr((type(self).__name__, sorted(settings.items()), self.fingerprint_))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _n_moved(groups: list[dict[str, Any]]) -> int:
+    """How many parameters an optimiser moves."""
+    return sum(len(group["params"]) for group in groups)

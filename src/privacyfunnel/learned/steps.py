@@ -110,19 +110,20 @@ class AlternatingStep(SamplingStep):
     ) -> None:
         super().__init__(modules, latent, likelihood, private, generator)
         self.weights, self.simultaneous = weights, simultaneous
-        self.extra_steps = classifier_steps - 1
-        decoding = [*modules["decoder"].parameters(), *modules["classifier"].parameters()]
+        # The paper trains the classifier with the decoder. One that is to keep up with the encoder has steps
+        # of its own, and learns faster than it.
+        self.fresh_steps = 0 if classifier_steps == 1 else classifier_steps
+        decoding, classifying = [*modules["decoder"].parameters()], [*modules["classifier"].parameters()]
         self.optimisers = {
             "encoder": adam(modules["encoder"].parameters(), learning_rate),
-            "decoder": adam(decoding, learning_rate),
+            "decoder": adam(decoding if self.fresh_steps else decoding + classifying, learning_rate),
         }
-        if self.extra_steps:
-            # A classifier that is to keep up with the encoder learns faster than it.
-            self.optimisers["classifier"] = adam(modules["classifier"].parameters(), 2 * learning_rate)
+        if self.fresh_steps:
+            self.optimisers["classifier"] = adam(classifying, 2 * learning_rate)
 
     def __call__(self, batch: Batch, fresh: Callable[[], Batch]) -> Terms:
         modules = self.modules
-        for _ in range(self.extra_steps):
+        for _ in range(self.fresh_steps):
             self._train_classifier(fresh())
         loc, log_scale = modules["encoder"](batch.x)
         z = self.draw(loc, log_scale)
