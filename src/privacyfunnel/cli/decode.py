@@ -13,6 +13,7 @@ from . import options
 
 if TYPE_CHECKING:
     from ..learned.base import LearnedFunnel
+    from ..learned.private import PrivateColumn
 
 
 def decode(
@@ -39,11 +40,12 @@ def decode(
     or arrays of the names that the model was fitted with.
     """
     from .output import plural, print_facts, print_json
-    from .records import PARTS, check_kind, enough_memory, write_records
+    from .records import PARTS, check_kind, check_options, enough_memory, write_records
 
     begun = time.perf_counter()
     options.check_outputs([output], [codes])
     check_kind(output)
+    check_options(codes, delimiter)
     funnel = options.load_estimator(model)
     known = getattr(funnel, "feature_names_in_", None)
     n_features = int(funnel.n_features_in_)
@@ -92,9 +94,11 @@ def _reconstructed(model: LearnedFunnel, path: str, delimiter: str | None) -> It
     table.require(names)
     if missing := [name for name in private if name not in table.columns]:
         raise _needs_private(path, missing[0])
+    done = 0
     for part in table_records(table, names, private):
         z = np.column_stack([column.to_numpy() for column in part.x.columns])
-        yield _decode(model, z, part.private, path)
+        yield _decode(model, z, part.private, path, done)
+        done += len(part)
 
 
 def _needs_private(path: str, name: str) -> InvalidInputError:
@@ -104,24 +108,54 @@ def _needs_private(path: str, name: str) -> InvalidInputError:
     )
 
 
-def _decode(model: LearnedFunnel, z: Any, private: dict[str, Any], path: str) -> Any:
+def _decode(model: LearnedFunnel, z: Any, private: dict[str, Any], path: str, done: int = 0) -> Any:
     if not model.decoder_needs_private:
         return model.inverse_transform(z)
     from ..frames import make_frame
 
     decoder: Any = model
+    columns = {c.name: _typed(path, c, private[c.name], done) for c in decoder.private_.columns}
     try:
-        columns = {c.name: _typed(private[c.name], c.classes) for c in decoder.private_.columns}
         return decoder.inverse_transform(z, private=make_frame(columns))
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
 
 
-def _typed(values: Any, classes: Any) -> Any:
+def _typed(path: str, column: PrivateColumn, values: Any, done: int) -> Any:
     """Values of a CSV file, which are text, as the model's classes are; others as they are."""
+    import numpy as np
+
+    from .records import single_values
+
     if values.dtype.kind != "O":
         return values
-    try:
-        return values.astype("f8" if classes is None else classes.dtype.kind)
-    except (TypeError, ValueError):
-        return values  # the model says which of them it does not know
+    classes = column.classes
+    dtype = np.dtype(np.float64) if classes is None else classes.dtype
+    known = None if classes is None else {*classes.tolist()}
+    typed = []
+    for at, value in enumerate(single_values(path, column.name, values, done)):
+        try:
+            typed.append(_as_kind(value, dtype))
+            unknown = known is not None and typed[-1] not in known
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            unknown = True
+        if unknown:
+            what = "no number" if known is None else "not among the model's classes"
+            raise InvalidInputError(
+                f"{path}: record {done + at + 1:,} has {value!r} in the private column {column.name!r}, "
+                f"which is {what}; correct it, or fit on records that have it."
+            )
+    return np.array(typed, dtype=dtype)
+
+
+def _as_kind(value: Any, dtype: Any) -> Any:
+    """The value that a text, or a decimal number, stands for among values of this dtype."""
+    if dtype.kind == "b":
+        return {"true": True, "false": False}[str(value).lower()]
+    if dtype.kind in "iu":
+        number = int(value)
+        exact = str(number) == value if isinstance(value, str) else number == value
+        if not exact:
+            raise ValueError  # 007 is another class than 7, and the decimal number 7.5 is none
+        return number
+    return dtype.type(float(value)).item() if dtype.kind == "f" else str(value)

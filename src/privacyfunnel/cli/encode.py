@@ -40,11 +40,12 @@ def encode(
     Release once and hand out the result: a second release of the same records tells more.
     """
     from .output import plural, print_facts, print_json
-    from .records import PARTS, check_kind, enough_memory, write_records
+    from .records import PARTS, check_kind, check_options, enough_memory, write_records
 
     begun = time.perf_counter()
     options.check_outputs([output], [data])
     check_kind(output)
+    check_options(data, delimiter)
     funnel = options.load_estimator(model)
     if seed is not None:
         import numpy as np

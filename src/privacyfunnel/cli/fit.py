@@ -115,6 +115,14 @@ def fit(
             callback=_choice("alternating", "simultaneous"),
         ),
     ] = None,
+    numeric: Annotated[
+        list[str] | None,
+        _setting(
+            "A private column of whole numbers that is a number and no class. Repeat for several.",
+            "none",
+            "COLUMN",
+        ),
+    ] = None,
     likelihood: Annotated[
         str | None,
         _setting(
@@ -167,11 +175,14 @@ def fit(
     The folder that is written, and new records, are all that 'pfunnel encode' needs: releasing never asks for
     the private column. The leakage that is printed is what the classifier inside training finds in the
     records it learns from, and no bound: judge a release on records that were not trained on.
+
+    Exit code 1 says that training diverged, or that the budget of --max-leakage was not met.
     """
     from .output import print_json
-    from .records import enough_memory, read_records
+    from .records import check_options, enough_memory, read_records
 
     begun = time.perf_counter()
+    check_options(data, delimiter, private or [], drop or [])
     options.check_folder(output, [data])
     settings = {
         "alpha": alpha,
@@ -183,6 +194,7 @@ def fit(
         "classifier": classifier,
         "classifier_steps": classifier_steps,
         "schedule": schedule,
+        "numeric": numeric or None,
         "likelihood": likelihood,
         "latent": latent,
         "architecture": architecture,
@@ -215,7 +227,8 @@ def fit(
         print_json(values)
     else:
         _print(values)
-    if values["budget"] is not None and not values["budget"]["met"]:
+    missed = values["budget"] is not None and not values["budget"]["met"]
+    if missed or model.status_.name == "DIVERGED":
         raise typer.Exit(1)
 
 

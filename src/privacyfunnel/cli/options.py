@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -219,7 +220,7 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
 
 
 def check_folder(output: str, inputs: Sequence[str]) -> None:
-    """Refuse, before any work, a folder that cannot be written."""
+    """Refuse, before any work, a folder that cannot be written or holds another program's manifest.json."""
     real = os.path.realpath(output)
     if real in map(os.path.realpath, inputs):
         raise InvalidInputError(f"{output}: this is what the command reads; give the output another name.")
@@ -231,6 +232,9 @@ def check_folder(output: str, inputs: Sequence[str]) -> None:
         raise DataFileError(
             f"{output}: the folder may not be written; choose another one or change its permissions."
         )
+    from ..learned.model_files import refuse_foreign
+
+    refuse_foreign(Path(output))
 
 
 def load_estimator(path: str) -> LearnedFunnel:

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,13 @@ _REMEDY = "encode it as numbers first (for example one column a category), or le
 
 # What helps 'pfunnel encode' and 'pfunnel decode' where memory is short.
 PARTS = "give them as CSV or Parquet, which is read and written in parts"
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
+# Not with zeros in front, which a code has and a number has not; what is not finite is refused later.
+_NUMBER = re.compile(
+    r"\s*[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?|nan|inf|infinity)\s*",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 @dataclass
@@ -52,6 +60,24 @@ def is_npz(path: str) -> bool:
 def is_idx(path: str) -> bool:
     name = os.path.basename(path).lower().removesuffix(".gz")
     return os.path.isdir(path) or ("idx" in name and name.endswith(("-ubyte", ".idx")))
+
+
+def check_options(
+    path: str, delimiter: str | None, private: Sequence[str] = (), drop: Sequence[str] = ()
+) -> None:
+    """Refuse, before any work, options that the kind of file has no use for or that contradict each other."""
+    from ..files import file_kind
+
+    arrays = is_npz(path) or is_idx(path)
+    if drop and arrays:
+        raise InvalidInputError(f"{path}: --drop belongs to CSV and Parquet files; leave it out.")
+    if delimiter is not None and (arrays or file_kind(path)[0] == ".parquet"):
+        raise InvalidInputError(f"{path}: --delimiter belongs to CSV files; leave it out.")
+    if both := [name for name in private if name in drop]:
+        raise InvalidInputError(
+            f"{path}: column {both[0]!r} is in both --private and --drop; name it in one of them (a private "
+            "column is never part of X)."
+        )
 
 
 def read_records(
@@ -135,23 +161,55 @@ def _first_text(column: Any) -> tuple[int, Any]:
 
 
 def private_values(path: str, name: str, values: Any) -> Any:
-    """A private column: whole numbers or numbers where every value is one, else texts."""
+    """A private column: whole numbers or numbers where every value is written as one, else texts."""
+    import numpy as np
+
+    values = single_values(path, name, values)
+    if values.dtype.kind != "O":
+        return values
+    distinct = set(values.tolist())
+    if all(isinstance(value, Decimal) for value in distinct):
+        if any(value.as_tuple().exponent < 0 for value in distinct):
+            return values.astype(np.float64)
+        # Without decimal places they may be long identifiers, which a float64 would round.
+        values = np.array([f"{value:f}" for value in values], dtype=object)
+        distinct = set(values.tolist())
+    if not all(isinstance(value, str) for value in distinct):
+        return values.astype(str)
+    if all(map(_WHOLE.fullmatch, distinct)):
+        return values.astype(np.int64 if all(map(_is_int64, distinct)) else str)
+    return values.astype(np.float64 if all(map(_NUMBER.fullmatch, distinct)) else str)
+
+
+def single_values(path: str, name: str, values: Any, done: int = 0) -> Any:
+    """A private column in which every record has one value; bytes are the text that they hold."""
     import numpy as np
 
     for at, value in enumerate(values):
+        if isinstance(value, (list, dict, np.ndarray)):
+            raise InvalidInputError(
+                f"{path}: record {done + at + 1:,} has several values in the private column {name!r}; write "
+                "each of them into a column of its own."
+            )
         if value is None or value != value:
             raise InvalidInputError(
-                f"{path}: record {at + 1:,} has no value in the private column {name!r}; give it a class of "
-                "its own, or drop the record."
+                f"{path}: record {done + at + 1:,} has no value in the private column {name!r}; give it a "
+                "class of its own, or drop the record."
             )
-    if values.dtype.kind != "O":
+    if not len(values) or not isinstance(values[0], bytes):
         return values
-    for kind in (np.int64, np.float64):
-        try:
-            return values.astype(kind)
-        except (TypeError, ValueError, OverflowError):
-            continue
-    return values.astype(str)
+    try:
+        return np.array([value.decode() for value in values], dtype=object)
+    except UnicodeDecodeError:
+        raise InvalidInputError(
+            f"{path}: the private column {name!r} holds bytes that are no text; encode it as texts or "
+            "numbers first."
+        ) from None
+
+
+def _is_int64(text: str) -> bool:
+    """Whether a whole number is written as Python would, so that nothing is lost as int64: not 007 or +7."""
+    return len(text) <= 20 and str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
 
 def read_npz(path: str, array: str, private: Sequence[str] = ()) -> Records:

@@ -81,7 +81,7 @@ Release once and hand out the result: each further release of the same records t
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | a stated gate failed |
+| 1 | a stated gate failed, or training diverged |
 | 2 | bad input or unwritable output: one line on stderr says what is wrong, where, and what to do |
 | 130 | interrupted with Ctrl-C |
 | 143 | terminated |
