@@ -29,6 +29,18 @@ def test_code_runs(block, tmp_path, monkeypatch, capsys):
         assert len(rows) == 2
 
 
+@pytest.mark.full
+def test_the_example_prints_its_table(capsys):
+    (block,) = (block for block in BLOCKS if "explained" in block)
+    exec(compile(block, "learned.md", "exec"), {})
+    rows = [re.findall(r"-?\d+\.\d+", line) for line in capsys.readouterr().out.splitlines()]
+    shown = [re.findall(r"-?\d+\.\d+", line) for line in re.findall(r"^\| \d\.\d \|.*$", PAGE, re.M)]
+    assert len(rows) == len(shown) == 4
+    # Other machines round differently, and training spreads that.
+    for printed, told in zip(rows, shown, strict=True):
+        assert [float(n) for n in printed] == pytest.approx([float(n) for n in told], abs=0.06)
+
+
 def test_every_setting_has_a_row():
     table = PAGE.split("## What each knob does")[1].split("## ")[0]
     named = set(re.findall(r"`(\w+)`", table))

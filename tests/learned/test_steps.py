@@ -35,7 +35,7 @@ def make_step(**options):
     return step, batch, private
 
 
-def literal_twin(modules, batch, private, alpha, beta, noise, squared, schedule):
+def literal_twin(modules, batch, private, alpha, beta, noise, squared, schedule, offset=0.0):
     """eq:unkn_alg written out: two full forward passes, two plain Adam optimisers, nothing shared. Both steps
     at once: the decoder is updated last, with the gradient from the beginning."""
     encoder, decoder, classifier = modules["encoder"], modules["decoder"], modules["classifier"]
@@ -67,7 +67,7 @@ def literal_twin(modules, batch, private, alpha, beta, noise, squared, schedule)
     variance = (1 - MOMENT) * earlier + MOMENT * (z**2).mean(0)
     prior = 0.5 * (variance / earlier - 1 - torch.log(variance / earlier)).sum()
     kl = (0.5 * (loc**2 + torch.exp(2 * log_scale) - 1) - log_scale).sum(1).mean()
-    residual = leakage + prior + beta * rec
+    residual = leakage + prior + beta * rec - offset
     loss = (0.5 * residual**2 if squared else residual) + alpha * kl
     second.zero_grad()
     loss.backward()
@@ -81,14 +81,18 @@ def literal_twin(modules, batch, private, alpha, beta, noise, squared, schedule)
     return float(loss.detach()), float(residual.detach())
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.2])
 @pytest.mark.parametrize("schedule", ["alternating", "simultaneous"])
 @pytest.mark.parametrize("objective", ["dca", "lagrangian"])
-def test_a_step_is_that_of_a_literal_twin(objective, schedule):
-    step, batch, private = make_step(objective=objective, schedule=schedule)
+def test_a_step_is_that_of_a_literal_twin(objective, schedule, offset):
+    step, batch, private = make_step(objective=objective, schedule=schedule, offset=offset)
     twin = copy.deepcopy(step.modules)
     noise = torch.randn((64, 4), generator=torch.Generator().set_state(step.generator.get_state()))
     terms = step(batch, lambda: batch)
-    loss, residual = literal_twin(twin, batch, private, 0.02, 0.3, noise, objective == "dca", schedule)
+    loss, residual = literal_twin(
+        twin, batch, private, 0.02, 0.3, noise, objective == "dca", schedule, offset
+    )
+    assert residual > 0
     assert float(terms["encoder_loss"]) == pytest.approx(loss, rel=1e-5)
     assert float(terms["residual"]) == pytest.approx(residual, rel=1e-5)
     for (name, ours), (_, theirs) in zip(
@@ -217,3 +221,11 @@ def test_a_step_of_the_variational_estimators_is_that_of_a_literal_twin(kind):
 def test_an_autoencoder_has_no_classifier():
     modules = Autoencoder(4, hidden=(8, 8))._build(10, None)
     assert set(modules) == {"encoder", "decoder", "prior"}
+
+
+def test_a_residual_below_0_pays_for_nothing():
+    """An offset above the rest: only the divergence is left to be lowered, and leakage has no reward."""
+    step, batch, _ = make_step(offset=100.0)
+    terms = step(batch, lambda: batch)
+    assert float(terms["residual"]) < 0
+    assert float(terms["encoder_loss"]) == pytest.approx(0.02 * float(terms["divergence"]))

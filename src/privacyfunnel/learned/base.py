@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor, nn
 
 from ..errors import ConvergenceWarning, InvalidInputError
@@ -21,9 +22,10 @@ from ..progress import progress_bar
 from ..sampling import uniform
 from .families import latent, likelihood
 from .folders import training_lock
-from .inputs import as_tensor, check_settings, draw_seed, fingerprint_of, pick_device, split_columns
+from .inputs import as_array, check_settings, draw_seed, fingerprint_of, pick_device, split_columns
 from .networks import Prior, make_decoder, make_encoder
 from .private import PrivateAttributes, describe, same_classes
+from .records import as_tensor, check_range, check_square, read_records
 from .steps import Step
 from .training import Progress, ran_away, train
 
@@ -55,6 +57,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     checkpoint: Any = None
     device: str = "auto"
     progress: bool | None = None
+    numeric: Sequence[str] = ()
 
     needs_private: ClassVar[bool] = True  # at fit
     decoder_needs_private: ClassVar[bool] = False
@@ -91,9 +94,12 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         private : one column or several; classes, or numbers that are not all whole
             Needed here and never again: `transform` sees X only.
         """
-        self._begin(X, y, private, anew=True)
-        folder = None if self.checkpoint is None else Path(self.checkpoint)
-        return self._run(int(self.epochs), None if folder is None else folder / "checkpoint.safetensors")
+        with self._all_or_nothing():
+            self._begin(X, y, private, anew=True)
+            folder = None if self.checkpoint is None else Path(self.checkpoint)
+            self._run(int(self.epochs), None if folder is None else folder / "checkpoint.safetensors")
+        self._warn(self._notes(whole=True))
+        return self
 
     def partial_fit(
         self, X: Any, y: Any = None, *, private: Any = None, classes: Any = None
@@ -115,8 +121,11 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "partial_fit cannot keep a budget: audits need records that no call trains on. Use fit, or "
                 "leakage_weight instead of max_leakage."
             )
-        self._begin(X, y, private, anew=not hasattr(self, "modules_"), classes=classes)
-        return self._run(self.progress_.epoch + 1)
+        with self._all_or_nothing():
+            self._begin(X, y, private, anew=not hasattr(self, "modules_"), classes=classes)
+            self._run(self.progress_.epoch + 1)
+        self._warn(self._notes(whole=False))
+        return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Release a code for each record: a draw from P(Z|x), anew at every call.
@@ -126,15 +135,17 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         loc, log_scale = self.encode(X)
         numbers = uniform(loc.size, self.release_state)
-        # Uniform numbers are multiples of 2⁻⁵³ from 0 on; half a step up keeps the quantile finite.
-        noise = latent(self.latent).quantile(torch.from_numpy(numbers + 2.0**-54)).numpy().reshape(loc.shape)
+        # Uniform numbers are multiples of 2⁻⁵³ from 0 on, and quantiles are finite inside (0, 1): half a step
+        # up leaves 0, and the largest one, which rounding would take to 1, stays.
+        inside = np.minimum(numbers + 2.0**-54, 1 - 2.0**-53)
+        noise = latent(self.latent).quantile(torch.from_numpy(inside)).numpy().reshape(loc.shape)
         codes: NDArray[np.float32] = (loc + np.exp(log_scale) * noise).astype(np.float32)
         return codes
 
     def encode(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Location and log-scale of P(Z|x) for each record: what the owner of the encoder knows."""
         check_is_fitted(self)
-        x = self._records(X, reset=False)
+        x = read_records(self, X, reset=False)
         encoder = self.modules_["encoder"]
         with torch.inference_mode():
             parts = [encoder(x[i : i + CHUNK].to(self.device_)) for i in range(0, len(x), CHUNK)]
@@ -179,8 +190,10 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _begin(self, X: Any, y: Any, private: Any, *, anew: bool, classes: Any = None) -> None:
         """Check everything, and build what does not exist yet."""
         check_settings(self.get_params(deep=False))
-        x = self._records(X, reset=anew)
-        self._check_range(x)
+        x = read_records(self, X, reset=anew)
+        check_range(x, likelihood(self.likelihood))
+        if self.architecture == "conv":
+            check_square(self.record_shape_)
         known = None if anew or self.private_ is None else self.private_.names
         columns = self._private_columns(y, private, len(x), known)
         targets: list[Tensor] = []
@@ -188,7 +201,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if columns is not None:
             values = [column for _, column in columns]
             if attributes is None:
-                attributes = describe(columns, classes)
+                attributes = describe(columns, classes, self.numeric)
                 targets = attributes.encode(values)
             else:
                 same_classes(attributes, columns, classes)
@@ -222,7 +235,17 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             if name in optimisers and _n_moved(optimisers[name]["param_groups"]) == _n_moved(own):
                 one.load_state_dict({**optimisers[name], "param_groups": own})
 
-    def _run(self, epochs: int, checkpoint: Path | None = None) -> LearnedFunnel:
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A call that fails leaves the estimator as it was, fitted or not."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _run(self, epochs: int, checkpoint: Path | None = None) -> None:
         try:
             # Of all calls of partial_fit in their order.
             self.fingerprint_ = fingerprint_of([self.x_, *self.targets_], after=self.fingerprint_)
@@ -231,16 +254,17 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         finally:
             del self.x_, self.targets_  # training data must not travel with the model, whatever happens
         self.status_, self.seed_ = self.progress_.status, self.progress_.seed
-        for note in self._notes():
-            warnings.warn(f"{type(self).__name__}: {note}", ConvergenceWarning, stacklevel=3)
-        return self
 
-    def _notes(self) -> list[str]:
-        """What the user should be warned of after training."""
+    def _notes(self, *, whole: bool) -> list[str]:
+        """What the user should be warned of after training. Losses of parts of a training, or under settings
+        that changed in between, are not to be compared."""
         if not self.status_.ok:
             return [self.status_.value]
-        unstable = ran_away(self.progress_.history)
-        return [] if unstable is None else [unstable]
+        return ran_away(self.progress_.history) if whole else []
+
+    def _warn(self, notes: Sequence[str]) -> None:
+        for note in notes:
+            warnings.warn(f"{type(self).__name__}: {note}", ConvergenceWarning, stacklevel=3)
 
     def _run_epochs(self, epochs: int, checkpoint: Path | None) -> None:
         with (
@@ -276,33 +300,6 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows = self.progress_.history
         return make_frame({name: [row[name] for row in rows] for name in rows[0]} if rows else {"epoch": []})
 
-    def _records(self, X: Any, *, reset: bool) -> Tensor:
-        if isinstance(X, Tensor):
-            X = X.detach().cpu().numpy()
-        if isinstance(X, np.ndarray) and X.ndim > 2:
-            if reset:
-                self.record_shape_ = X.shape[1:]
-            elif self.record_shape_ and X.shape[1:] != tuple(self.record_shape_):
-                raise InvalidInputError(
-                    f"a record of X has the shape {X.shape[1:]}; fit saw {tuple(self.record_shape_)}."
-                )
-            X = X.reshape(len(X), -1)
-        elif reset:
-            self.record_shape_ = None
-        table = validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=2 if reset else 1)
-        return as_tensor(table)
-
-    def _check_range(self, x: Tensor) -> None:
-        """Refuse records that the likelihood has no density for."""
-        family = likelihood(self.likelihood)
-        low, high = float(x.min()), float(x.max())
-        if low < family.lowest or high > family.highest:
-            raise InvalidInputError(
-                f"X must lie between {family.lowest:g} and {family.highest:g} for "
-                f"likelihood={family.name!r}; it lies between {low:g} and {high:g}. "
-                "Scale it, or choose another likelihood."
-            )
-
     def _private_columns(
         self, y: Any, private: Any, n: int, names: Sequence[str] | None
     ) -> list[tuple[str, NDArray[Any]]] | None:
@@ -318,9 +315,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _codes(self, Z: Any) -> Tensor:
         check_is_fitted(self)
-        if isinstance(Z, Tensor):
-            Z = Z.detach().cpu().numpy()
-        table = check_array(Z, dtype=np.float32, input_name="Z")
+        table = check_array(as_array(Z), dtype=np.float32, input_name="Z")
         if table.shape[1] != self._n_features_out:
             raise InvalidInputError(
                 f"Z must have {self._n_features_out} columns, one a component; its shape is {table.shape}."

@@ -16,6 +16,7 @@ from .networks import mlp
 from .objectives import Weights
 from .private import PrivateAttributes
 from .steps import AlternatingStep
+from .training import TrainingStatus
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -53,15 +54,15 @@ class Funnel(LearnedFunnel):
         What stands for the adversary during training. The paper's linear one protects against linear
         adversaries only.
     classifier_steps : int
-        Steps of the classifier for each of the encoder, each on a fresh batch and fresh noise. The paper
-        takes 1.
+        Steps of the classifier for each of the encoder: with several, each on a fresh batch and fresh noise
+        and at twice the learning rate. The paper takes 1, with the decoder's and on the same batch.
     hidden : ints
         Hidden layers of the encoder; the decoder has the last of them.
     architecture : "mlp" or "conv"
     latent : "normal" or "laplace"
     likelihood : "gaussian", "bernoulli", "laplace" or "exponential"
     offset : float
-        Subtracted inside the square; the paper drops this constant.
+        Subtracted inside the square, which stays 0 below it; the paper drops this constant.
     schedule : "alternating" or "simultaneous"
         The encoder's step after the decoder's on the same batch, as in the paper, or both from the weights
         before. Alternating with Adam's momentum can run away, sooner at larger learning rates; both at once
@@ -79,6 +80,9 @@ class Funnel(LearnedFunnel):
         "auto" takes a GPU if there is one.
     progress : bool, optional
         Show a progress bar; by default when stderr is a terminal.
+    numeric : names of private attributes
+        Those to be taken for numbers although they look like classes, such as incomes in whole euros; "y" is
+        the name of one without a name.
 
     Attributes
     ----------
@@ -112,10 +116,10 @@ class Funnel(LearnedFunnel):
                 step, x, targets, max_leakage=self.max_leakage, private=self.private_, **options
             )
 
-    def _notes(self) -> list[str]:
+    def _notes(self, *, whole: bool) -> list[str]:
         budget = self.budget_
         if budget is None:
-            return super()._notes()
+            return super()._notes(whole=whole)
         # A search changes the multiplier, so its loss may rise: only how training ended counts.
         ended = [] if self.status_.ok else [self.status_.value]
         if budget.status.ok:
@@ -126,7 +130,8 @@ class Funnel(LearnedFunnel):
         )
         note = found + budget.status.value
         # That a code says nothing is told once.
-        return [note] if budget.status is BudgetStatus.MET_BUT_USELESS else [*ended, note]
+        told = budget.status is BudgetStatus.MET_BUT_USELESS and self.status_ is TrainingStatus.COLLAPSED
+        return [note] if told else [*ended, note]
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
         assert private is not None

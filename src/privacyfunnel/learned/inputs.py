@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -50,6 +51,20 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         if name in settings and settings[name] not in allowed:
             listed = " or ".join(repr(choice) for choice in allowed)
             raise InvalidInputError(f"{name} must be {listed}; it is {settings[name]!r}.")
+    if settings["likelihood"] == "exponential" and settings.get("objective") == "dca":
+        raise InvalidInputError(
+            "likelihood='exponential' needs objective='lagrangian': its −log P(X|Z) can be negative, and the "
+            "square of 'dca' would be lowest where nothing is kept."
+        )
+    folder, state, numeric = (settings[name] for name in ("checkpoint", "release_state", "numeric"))
+    if not isinstance(folder, (str, os.PathLike, type(None))):
+        raise InvalidInputError(f"checkpoint must be a folder's name or None; it is {folder!r}.")
+    if state is not None and not isinstance(state, np.random.Generator) and not _is_seed(state):
+        raise InvalidInputError(
+            f"release_state must be None, a whole number from 0 on or a numpy Generator; it is {state!r}."
+        )
+    if isinstance(numeric, str) or not isinstance(numeric, Iterable):
+        raise InvalidInputError(f"numeric must be a list of names, such as ['income']; it is {numeric!r}.")
 
 
 def pick_device(name: Any) -> torch.device:
@@ -79,16 +94,19 @@ def draw_seed(state: Any) -> int:
         return int(state.integers(2**63))
     if isinstance(state, np.random.RandomState):
         return int(state.randint(2**31 - 1))
-    if isinstance(state, Integral) and not isinstance(state, bool) and int(state) >= 0:
+    if _is_seed(state):
         return int(state)
     raise InvalidInputError(
         f"random_state must be None, a whole number from 0 on or a numpy Generator; it is {state!r}."
     )
 
 
-def as_tensor(table: NDArray[np.float32]) -> Tensor:
-    """The same memory, unless it is read-only (pandas' often is): torch has no such tensors."""
-    return torch.from_numpy(np.require(table, requirements=["C", "W"]))
+def as_array(values: Any) -> Any:
+    """A tensor as an array, everything else as it is."""
+    if not isinstance(values, Tensor):
+        return values
+    values = values.detach().cpu()
+    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
 
 
 def fingerprint_of(tensors: Sequence[Tensor], after: str = "") -> str:
@@ -113,11 +131,16 @@ def split_columns(
     names : sequence of str, optional
         The attributes of an earlier fit: a frame's columns are put into this order, others go by position.
     """
-    if isinstance(private, Tensor):
-        private = private.detach().cpu().numpy()
+    private = as_array(private)
+    if hasattr(private, "collect_schema") and not hasattr(private, "shape"):
+        raise InvalidInputError("private is a lazy frame, which has no rows yet; call its collect() first.")
     # pyarrow's tables name their columns elsewhere than pandas and polars.
     named = getattr(private, "column_names", getattr(private, "columns", None))
     if named is not None and not isinstance(private, np.ndarray):
+        repeated = [name for name in named if list(named).count(name) > 1]
+        if repeated or not len(named):
+            found = f"has the column {repeated[0]!r} twice" if repeated else "has no columns"
+            raise InvalidInputError(f"private {found}; pass one column for each attribute.")
         columns = [(str(name), np.asarray(private[name])) for name in named]
         if names is not None and {name for name, _ in columns} == {*names}:
             columns.sort(key=lambda column: names.index(column[0]))
@@ -130,7 +153,7 @@ def split_columns(
         table = np.asarray(private)
         if table.ndim == 1:
             name = getattr(private, "name", None)
-            columns = [("y" if name is None else str(name), table)]
+            columns = [("y" if name is None or name == "" else str(name), table)]
         elif table.ndim == 2 and table.shape[1] >= 1:
             columns = [(f"y{j}", table[:, j]) for j in range(table.shape[1])]
         else:
@@ -190,6 +213,10 @@ def _is_missing(value: Any) -> bool:
         or type(value).__name__ in ("NAType", "NaTType")
         or (isinstance(value, float) and value != value)
     )
+
+
+def _is_seed(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
 def _is_count(value: Any) -> bool:

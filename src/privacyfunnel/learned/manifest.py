@@ -82,6 +82,12 @@ def describe_private(private: PrivateAttributes | None) -> list[dict[str, Any]] 
     return None if private is None else [_describe_column(column) for column in private.columns]
 
 
+def describe_combinations(private: PrivateAttributes | None) -> list[int] | None:
+    """Records by combination of private classes, where the classifier guesses these."""
+    counts = None if private is None else private.together
+    return None if counts is None else [int(count) for count in counts]
+
+
 def _describe_column(column: PrivateColumn) -> dict[str, Any]:
     described: dict[str, Any] = {"name": column.name, "entropy_bits": column.entropy / math.log(2)}
     if column.classes is None:
@@ -99,13 +105,21 @@ def _describe_column(column: PrivateColumn) -> dict[str, Any]:
     }
 
 
-def read_private(described: Any) -> PrivateAttributes | None:
-    """The attributes of `describe_private`, checked."""
+def read_private(payload: dict[str, Any]) -> PrivateAttributes | None:
+    """The attributes of `describe_private` and `describe_combinations`, checked."""
+    described, combinations = payload.get("private"), payload.get("combinations")
     if described is None:
         return None
     if not isinstance(described, list) or not described:
         raise FileFormatError("'private' is not a list of attributes.")
-    return PrivateAttributes(tuple(_read_column(column) for column in described))
+    columns = tuple(_read_column(column) for column in described)
+    if combinations is None:
+        return PrivateAttributes(columns)
+    together = _numbers(payload, "combinations")
+    sizes = [len(column.classes) for column in columns if column.classes is not None]
+    if together.shape != (math.prod(sizes),) or together.min() < 0 or not together.sum() > 0:
+        raise FileFormatError("the counts of combinations of private classes are inconsistent.")
+    return PrivateAttributes(columns, together)
 
 
 def _read_column(described: dict[str, Any]) -> PrivateColumn:

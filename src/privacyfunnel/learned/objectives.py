@@ -15,7 +15,8 @@ earlier copy kept by the prior. (Were P_z;θ a free parameter that occurs nowher
 own earlier value would be 0 at every step.)
 
 The derivation has −β H(X) inside the square as well; the paper drops it, so its residual has no zero and
-the square acts like a reconstruction weight of β(Î + …). `offset` restores it: the residual is … − offset.
+the square acts like a reconstruction weight of β(Î + …). `offset` restores it: the residual is … − offset,
+and counts as 0 below 0.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def encoder_terms(
     leakage = estimated_leakage(private, private_losses)
     rec = reconstruction.mean()
     residual = weights.leakage_weight * leakage + prior_divergence + weights.beta * rec - weights.offset
-    fit = 0.5 * residual.square() if weights.squared else residual
+    # Below 0 the square would pay for more leakage and for worse reconstructions.
+    fit = 0.5 * residual.clamp_min(0.0).square() if weights.squared else residual
     return EncoderTerms(
         fit + weights.alpha * divergence,
         residual,
@@ -99,5 +101,5 @@ def encoder_terms(
 
 def estimated_leakage(private: PrivateAttributes, private_losses: Sequence[Tensor]) -> Tensor:
     """Î(Z;Y) = Σ_j max(0, H(Y_j) − cross-entropy_j) in nats."""
-    parts = zip(private.columns, private_losses, strict=True)
-    return torch.stack([(column.entropy - loss.mean()).clamp_min(0.0) for column, loss in parts]).sum()
+    parts = zip(private.heads, private_losses, strict=True)
+    return torch.stack([(head.entropy - loss.mean()).clamp_min(0.0) for head, loss in parts]).sum()

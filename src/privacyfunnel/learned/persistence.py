@@ -32,6 +32,7 @@ from .manifest import (
     SESSION,
     Manifest,
     UnknownSettingError,
+    describe_combinations,
     describe_private,
     encode_value,
     read_private,
@@ -122,6 +123,7 @@ def _describe(estimator: LearnedFunnel, tensors: Mapping[str, Tensor], digest: s
         "feature_names_in": None if names is None else [str(name) for name in names],
         "record_shape": None if shape is None else [int(n) for n in shape],
         "private": describe_private(estimator.private_),
+        "combinations": describe_combinations(estimator.private_),
         "weights": {
             "sha256": digest,
             "shapes": {name: list(tensor.shape) for name, tensor in sorted(tensors.items())},
@@ -165,7 +167,7 @@ def _restore(manifest: Manifest, tensors: dict[str, Tensor]) -> LearnedFunnel:
     estimator = _classes()[manifest.name](**read_settings(payload, _classes()[manifest.name]))
     check_settings(estimator.get_params(deep=False))
     n_features = require(payload, "n_features_in", int)
-    private = read_private(payload.get("private"))
+    private = read_private(payload)
     if (private is None) == estimator.needs_private:
         raise FileFormatError("the private attributes do not fit the class.")
     with torch.device("meta"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +17,10 @@ from torch.nn import functional
 
 from ..errors import InvalidInputError
 from .inputs import clean_labels
+
+MANY = 20  # classes of a number, from which on they may be too many
+# Combinations of classes up to which one head guesses them all; with more, records by combination are few.
+MOST_TOGETHER = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +87,8 @@ class PrivateColumn:
             row = int(np.argmax(unknown))
             raise InvalidInputError(
                 f"private {self.name}: the value {values[row].item()!r} in row {row} was not among the "
-                "classes at the first fit; name all of them there (partial_fit takes classes=), or fit anew."
+                "classes at the first fit; name all of them there (partial_fit takes classes=), or the "
+                "attribute in numeric if these are numbers, or fit anew."
             )
         return torch.from_numpy(at.astype(np.int64))
 
@@ -97,31 +103,66 @@ class PrivateColumn:
 
 @dataclass(frozen=True, eq=False)
 class PrivateAttributes:
-    """All private attributes of a fit."""
+    """All private attributes of a fit.
+
+    Attributes
+    ----------
+    columns : tuple of PrivateColumn
+    together : array or None
+        Records by combination of classes. Given, the classifier guesses combinations: a code may tell
+        whether two attributes are equal, and nothing about either of them.
+    """
 
     columns: tuple[PrivateColumn, ...]
+    together: NDArray[np.float64] | None = None
 
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
+    @cached_property
+    def heads(self) -> tuple[PrivateColumn, ...]:
+        """What the classifier guesses: combinations of classes, then numbers; or each attribute by itself."""
+        if self.together is None:
+            return self.columns
+        name = " × ".join(column.name for column in self.columns if column.classes is not None)
+        numeric = (column for column in self.columns if column.classes is None)
+        return (PrivateColumn(name, np.arange(len(self.together)), self.together), *numeric)
+
     @property
     def n_outputs(self) -> int:
-        return sum(column.n_outputs for column in self.columns)
+        return sum(head.n_outputs for head in self.heads)
 
     def after(self, targets: Sequence[Tensor]) -> PrivateAttributes:
         """The same attributes with these records seen as well."""
         pairs = zip(self.columns, targets, strict=True)
-        return PrivateAttributes(tuple(column.after(target) for column, target in pairs))
+        together = None
+        if self.together is not None:
+            found = self._aims(targets)[0].cpu().numpy()
+            together = self.together + np.bincount(found, minlength=len(self.together))
+        return PrivateAttributes(tuple(column.after(target) for column, target in pairs), together)
 
     def encode(self, values: Sequence[NDArray[Any]]) -> list[Tensor]:
         return [column.encode(one) for column, one in zip(self.columns, values, strict=True)]
 
     def losses(self, output: Tensor, targets: Sequence[Tensor]) -> list[Tensor]:
-        """−log Q(y|z) by record for each attribute, from one classifier's concatenated outputs."""
-        parts = output.split([column.n_outputs for column in self.columns], dim=1)
-        triples = zip(self.columns, parts, targets, strict=True)
-        return [column.loss(part, target) for column, part, target in triples]
+        """−log Q(y|z) by record for each head, from one classifier's concatenated outputs."""
+        parts = output.split([head.n_outputs for head in self.heads], dim=1)
+        triples = zip(self.heads, parts, self._aims(targets), strict=True)
+        return [head.loss(part, target) for head, part, target in triples]
+
+    def _aims(self, targets: Sequence[Tensor]) -> Sequence[Tensor]:
+        """What each head has to guess."""
+        if self.together is None:
+            return targets
+        numbers, numeric = None, []
+        for column, target in zip(self.columns, targets, strict=True):
+            if column.classes is None:
+                numeric.append(target)
+            else:
+                numbers = target if numbers is None else numbers * len(column.classes) + target
+        assert numbers is not None
+        return [numbers, *numeric]
 
     def one_hot(self, targets: Sequence[Tensor]) -> Tensor:
         """The attributes as inputs of a network: one-hot classes, standardised numbers."""
@@ -138,31 +179,62 @@ class PrivateAttributes:
         return sum(1 if column.classes is None else len(column.classes) for column in self.columns)
 
 
-def describe(columns: Sequence[tuple[str, NDArray[Any]]], classes: Any = None) -> PrivateAttributes:
+def describe(
+    columns: Sequence[tuple[str, NDArray[Any]]], classes: Any = None, numeric: Sequence[str] = ()
+) -> PrivateAttributes:
     """The attributes, and what is seen of them in these records.
 
-    Where `classes` does not say otherwise, floats that are not all whole are numeric and everything else is
-    classes, those that occur.
+    Where neither `classes` nor `numeric` says otherwise, floats that are not all whole are numeric and
+    everything else is classes, those that occur.
     """
     known = _by_name(columns, classes)
-    described = []
-    for name, values in columns:
-        column = _blank(name, values, known.get(name))
-        described.append(column.after(column.encode(values)))
-    return PrivateAttributes(tuple(described))
+    _check_numeric(columns, known, numeric)
+    blank = tuple(_blank(name, values, known.get(name), name in numeric) for name, values in columns)
+    unseen = PrivateAttributes(blank, _none_together(blank))
+    return unseen.after(unseen.encode([values for _, values in columns]))
 
 
-def _blank(name: str, values: NDArray[Any], classes: NDArray[Any] | None) -> PrivateColumn:
+def _none_together(columns: Sequence[PrivateColumn]) -> NDArray[np.float64] | None:
+    """Combinations of classes of which nothing was seen yet; None where one attribute, or too many of them,
+    has classes."""
+    sizes = [len(column.classes) for column in columns if column.classes is not None]
+    return np.zeros(math.prod(sizes)) if len(sizes) > 1 and math.prod(sizes) <= MOST_TOGETHER else None
+
+
+def _check_numeric(
+    columns: Sequence[tuple[str, NDArray[Any]]], known: Mapping[str, Any], numeric: Sequence[str]
+) -> None:
+    values_of = dict(columns)
+    for name in numeric:
+        if name not in values_of:
+            raise InvalidInputError(
+                f"numeric names {name!r}, which is no private attribute; they are {', '.join(values_of)}."
+            )
+        if name in known or values_of[name].dtype.kind not in "iuf":
+            what = "has named classes" if name in known else "does not hold numbers"
+            raise InvalidInputError(f"numeric names {name!r}, which {what}; leave one of the two out.")
+
+
+def _blank(
+    name: str, values: NDArray[Any], classes: NDArray[Any] | None, numeric: bool = False
+) -> PrivateColumn:
     """An attribute of which nothing was seen yet."""
-    if classes is None and values.dtype.kind == "f" and not np.array_equal(values, np.rint(values)):
-        scale = float(values.std())
-        if scale == 0.0:
+    broken = values.dtype.kind == "f" and not np.array_equal(values, np.rint(values))
+    if numeric or (classes is None and broken):
+        if values.min() == values.max():  # their standard deviation may be a rounding error above 0
             raise InvalidInputError(f"private {name} has the same value in every record; nothing to protect.")
-        return PrivateColumn(name, None, np.zeros(3), float(values.mean()), scale)
+        return PrivateColumn(name, None, np.zeros(3), float(values.mean()), float(values.std()))
     found = np.unique(values if classes is None else classes)
     if len(found) < 2:
         listed = f"one class only ({found[0].item()!r})" if len(found) else "no class"
         raise InvalidInputError(f"private {name} has {listed}; there is nothing to protect.")
+    if classes is None and values.dtype.kind in "iuf" and len(found) > max(MANY, len(values) // 2):
+        warnings.warn(
+            f"private {name} has {len(found)} classes in {len(values)} records, too many to be learnt; name "
+            "it in numeric, or put its values into bins.",
+            UserWarning,
+            stacklevel=2,
+        )
     return PrivateColumn(name, found, np.zeros(len(found)))
 
 

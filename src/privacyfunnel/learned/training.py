@@ -29,8 +29,8 @@ class TrainingStatus(Enum):
         "Raise beta or lower alpha."
     )
     DIVERGED = (
-        "The loss was no longer finite; the weights of the last good epoch are kept. "
-        "Lower learning_rate, or raise alpha."
+        "The loss was no longer finite, or the codes ran off; the weights of the last good epoch are kept, "
+        "those of the beginning if there was none. Scale X, lower learning_rate, or raise alpha."
     )
     INTERRUPTED = "Interrupted by the caller; the weights of the last whole epoch are kept."
 
@@ -41,7 +41,7 @@ class TrainingStatus(Enum):
 
 # Mean divergence D[P(Z|x) ‖ r_Z] in bits below which a code says nothing about its record.
 COLLAPSED_BELOW = 0.015
-EXPLODED_ABOVE = 1e8
+EXPLODED_ABOVE = 1e8  # the same, for a code that ran off
 LEAST_EPOCHS = 5  # with fewer, a loss that rises may be noise
 
 
@@ -111,7 +111,7 @@ def train(
                 if report is not None and (k % 20 == 0 or k == n_batches - 1):
                     report(epoch * n_batches + k + 1, epochs * n_batches, _text(terms))
             means = in_bits(dict(zip(terms, torch.as_tensor(sums).tolist(), strict=True)))
-            if not all(math.isfinite(value) and abs(value) < EXPLODED_ABOVE for value in means.values()):
+            if not all(map(math.isfinite, means.values())) or means["divergence"] > EXPLODED_ABOVE:
                 back()
                 progress.status = TrainingStatus.DIVERGED
                 return progress
@@ -141,20 +141,20 @@ def resume(
         progress.go_on_from(state)
 
 
-def ran_away(history: list[dict[str, float]]) -> str | None:
-    """A sentence where the last epoch's loss is twice the lowest and half of the way down was lost again."""
+def ran_away(history: list[dict[str, float]]) -> list[str]:
+    """A note where the last epoch's loss is twice the lowest and half of the way down was lost again."""
     losses = [row.get("encoder_loss", row.get("loss", 0.0)) for row in history]
     if len(losses) < LEAST_EPOCHS:
-        return None
+        return []
     lowest = min(losses)
     lost = losses[-1] - lowest
     if lost <= abs(lowest) or lost <= 0.5 * (losses[0] - lowest):
-        return None
+        return []
     best = losses.index(lowest) + 1
-    return (
+    return [
         f"Training was not stable: the encoder's loss was {lowest:.3g} after epoch {best} and "
         f"{losses[-1]:.3g} at the end. Lower learning_rate; Funnel also has schedule='simultaneous'."
-    )
+    ]
 
 
 def in_bits(terms: Mapping[str, float]) -> dict[str, float]:
