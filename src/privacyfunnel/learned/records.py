@@ -85,10 +85,10 @@ def _where(X: Any) -> InvalidInputError | None:
     names = [name for name, _ in _columns(X)]
     try:
         table = np.column_stack([column for _, column in _columns(X)]) if names else np.asarray(X)
-        table = table.astype(np.float64)
+        table = table if table.dtype.kind == "c" else table.astype(np.float64)
     except (TypeError, ValueError):
         return None
-    if table.ndim != 2 or np.isfinite(table).all():
+    if table.dtype.kind == "c" or table.ndim != 2 or np.isfinite(table).all():
         return None
     row, column = (int(at) for at in np.argwhere(~np.isfinite(table))[0])
     what = "NaN (a missing value)" if np.isnan(table[row, column]) else "infinity"
