@@ -91,7 +91,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : (n, features) array, frame or tensor, or a stack of images (n, height, width)
         y : private attributes, where `private` is not given
-        private : one column or several; classes, or numbers that are not all whole
+        private : one column or several; classes, or numbers that are not all whole or named in `numeric`
             Needed here and never again: `transform` sees X only.
         """
         with self._all_or_nothing():

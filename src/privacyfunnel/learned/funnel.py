@@ -66,7 +66,7 @@ class Funnel(LearnedFunnel):
     schedule : "alternating" or "simultaneous"
         The encoder's step after the decoder's on the same batch, as in the paper, or both from the weights
         before. Alternating with Adam's momentum can run away, sooner at larger learning rates; both at once
-        did not where it did, and is faster.
+        did not where it did.
     epochs, batch_size, learning_rate
         The paper's: 100, 256 and 3e-4 (Adam).
     random_state : None, int or Generator

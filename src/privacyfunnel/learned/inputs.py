@@ -109,6 +109,15 @@ def as_array(values: Any) -> Any:
     return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
 
 
+def column_names(values: Any, what: str) -> list[Any] | None:
+    """The names of a frame's columns; None for what is no frame."""
+    if hasattr(values, "collect_schema") and not hasattr(values, "shape"):
+        raise InvalidInputError(f"{what} is a lazy frame, which has no rows yet; call its collect() first.")
+    # pyarrow's tables name their columns elsewhere than pandas and polars.
+    named = getattr(values, "column_names", getattr(values, "columns", None))
+    return None if named is None or isinstance(values, np.ndarray) else list(named)
+
+
 def fingerprint_of(tensors: Sequence[Tensor], after: str = "") -> str:
     """A hash of the training data: records and private attributes, and those behind an earlier hash."""
     digest = hashlib.sha256(after.encode())
@@ -132,13 +141,10 @@ def split_columns(
         The attributes of an earlier fit: a frame's columns are put into this order, others go by position.
     """
     private = as_array(private)
-    if hasattr(private, "collect_schema") and not hasattr(private, "shape"):
-        raise InvalidInputError("private is a lazy frame, which has no rows yet; call its collect() first.")
-    # pyarrow's tables name their columns elsewhere than pandas and polars.
-    named = getattr(private, "column_names", getattr(private, "columns", None))
-    if named is not None and not isinstance(private, np.ndarray):
-        repeated = [name for name in named if list(named).count(name) > 1]
-        if repeated or not len(named):
+    named = column_names(private, "private")
+    if named is not None:
+        repeated = [name for name in named if named.count(name) > 1]
+        if repeated or not named:
             found = f"has the column {repeated[0]!r} twice" if repeated else "has no columns"
             raise InvalidInputError(f"private {found}; pass one column for each attribute.")
         columns = [(str(name), np.asarray(private[name])) for name in named]

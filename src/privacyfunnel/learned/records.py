@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import InvalidInputError
 from .families import Likelihood
-from .inputs import as_array
+from .inputs import as_array, column_names
 
 
 def read_records(estimator: Any, X: Any, *, reset: bool) -> Tensor:
@@ -67,8 +67,6 @@ def check_square(shape: tuple[int, ...] | None) -> None:
 
 def _require_numbers(X: Any) -> None:
     """Refuse a frame's column of texts, categories or dates by its name."""
-    if hasattr(X, "collect_schema") and not hasattr(X, "shape"):
-        raise InvalidInputError("X is a lazy frame, which has no rows yet; call its collect() first.")
     for name, column in _columns(X):
         kind = column.dtype.kind
         texts = kind == "O" and any(isinstance(value, str) for value in column)
@@ -100,7 +98,4 @@ def _where(X: Any) -> InvalidInputError | None:
 
 def _columns(X: Any) -> list[tuple[Any, NDArray[Any]]]:
     """A frame's columns by name; none of anything else."""
-    named = getattr(X, "column_names", getattr(X, "columns", None))
-    if named is None or isinstance(X, np.ndarray) or callable(named):
-        return []
-    return [(name, np.asarray(X[name])) for name in named]
+    return [(name, np.asarray(X[name])) for name in column_names(X, "X") or []]
