@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,13 @@ def mechanism(pfunnel: Run, people: Path) -> Path:
     )
     assert ended.code == 0, ended.err
     return path
+
+
+@pytest.fixture
+def one_torch_thread() -> Iterator[None]:
+    """Tests run beside each other; one thread each is fastest and repeatable."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -18,19 +18,10 @@ from pyarrow import parquet
 import privacyfunnel as pf
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 TINY = ["--components", 3, "--hidden", 8, "--epochs", 2, "--seed", 1]
 NAMES = [f"funnel{j}" for j in range(3)]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Any:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -18,19 +18,10 @@ from privacyfunnel.cli.records import private_values
 from privacyfunnel.errors import InvalidInputError
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 TINY = ["--components", 2, "--hidden", 4, "--epochs", 1, "--seed", 1]
 CODES = ["conditionalfunnel0", "conditionalfunnel1"]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Any:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
