@@ -1,11 +1,11 @@
-"""What `pfunnel audit` prints: the numbers that matter, each with what it is, within 100 columns."""
+"""What `pfunnel audit` prints: the numbers that matter, each with what it is, within 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .output import new_table, plural, print_facts, show
+from .output import NumberTable, plural, print_facts, show
 
 if TYPE_CHECKING:
     from ..audit import AuditReport, Finding, Verdict
@@ -71,7 +71,7 @@ def _print_adversaries(report: AuditReport, name: str) -> None:
         return
     numeric = any("explained variance" in row["found"] for row in rows)
     columns = ["adversary", "sees", "success and interval", "from X", "I(Z;Y)"]
-    table = new_table([*columns, "R²"] if numeric else columns)
+    table = NumberTable([*columns, "R²"] if numeric else columns, n_text=2)
     for row in rows:
         found: dict[str, Any] = row["found"]
         raw = row["raw"].get("success")

@@ -179,10 +179,10 @@ def _optimum() -> list[float]:
 def _print(joint: Joint, results: list[_Result], path: str, seconds: float) -> None:
     from rich.text import Text
 
-    from .output import new_table, show
+    from .output import NumberTable, show
 
-    leaks = [f"leakage\nat {utility:g} bit" for utility in _UTILITIES]
-    table = new_table(["method", *leaks, "runs", "stopped\nearly", "seconds"])
+    leaks = [f"leakage\nat {utility:g}" for utility in _UTILITIES]
+    table = NumberTable(["method", *leaks, "runs", "stopped\nearly", "seconds"])
     for result in results:
         table.add_row(
             Text(result.method, style="bold cyan"),
@@ -199,16 +199,21 @@ def _print(joint: Joint, results: list[_Result], path: str, seconds: float) -> N
     for name, values in references:
         table.add_row(name, *[f"{value:.5f}" for value in values], style="dim")
     show(
-        "The paper's example: public X and private Y of three letters each, "
-        f"H(X) = {joint.entropy_x:.4f}, I(X;Y) = {joint.mutual_information:.4f} bit.",
+        "Every method looks for the release that stays useful and tells least about what is private.",
+        "The example is the paper's: a public X and a private Y of three letters each. X has "
+        f"H(X) = {joint.entropy_x:.4f} bit and tells I(X;Y) = {joint.mutual_information:.4f} bit about Y.",
         table,
         Text(
-            "Leakage I(Z;Y) in bits at that utility I(Z;X), with time sharing between two releases. Each "
-            "number is an exact evaluation of mechanisms that were found; a local method does not prove "
-            "that none is better. The budgets differ: the paper's two solvers run its whole sweep, splitting "
-            "less than its default. Seconds are those of one core, without compilation.\n"
+            "Leakage is what the release Z tells about Y, I(Z;Y) in bits, where it keeps 0.5, 1 or 1.5 bits "
+            "of X: less is better. 'X or nothing' is what publishing X now and then, and nothing otherwise, "
+            "leaks without any method; below 'proved' no release can get.\n\n"
+            "Each number is an exact evaluation of mechanisms that were found, with time sharing between "
+            "two; a local method does not prove that none is better. The budgets differ: the paper's two "
+            "solvers run its whole sweep, splitting less than its default. Seconds are those of one core, "
+            "without compilation.\n"
         ),
-        f"The information plane is drawn in {path} ({seconds:.0f} s in all).",
+        f"The information plane, leakage against utility, is drawn in {path} ({seconds:.0f} s in all).",
+        "Next, with a table of your own: pfunnel solve --help",
     )
 
 

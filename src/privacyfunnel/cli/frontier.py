@@ -138,10 +138,10 @@ def _values(front: Frontier) -> dict[str, Any]:
 
 
 def _print(title: str, front: Frontier, written: list[str]) -> None:
-    from .output import bits, new_table, plural, show
+    from .output import NumberTable, bits, plural, show
 
-    bounded = ["at least (proved)"] if front.support_lines else []
-    table = new_table(["utility", "of H(X)", *front.methods, *bounded, "X or nothing"])
+    bounded = ["at least\n(proved)"] if front.support_lines else []
+    table = NumberTable(["utility", "of H(X)", *front.methods, *bounded, "X or\nnothing"])
     for row in _rows(front):
         leaks = [*row["leakage"].values(), *([row["lower_bound"]] if bounded else []), row["x_or_nothing"]]
         table.add_row(f"{row['utility']:.4f}", f"{100 * row['share_of_entropy_x']:.0f} %", *map(bits, leaks))

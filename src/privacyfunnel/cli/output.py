@@ -5,26 +5,35 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
     from rich.table import Table
+    from rich.text import Text
 
     from ..joint import Joint
+
+_LEAST_TEXT, _BETWEEN = 12, 3  # characters of a table's column of text, and between two columns
 
 
 def show(*parts: Any) -> None:
     """Print text and tables. A file or a pipe gets wide lines without blanks at their ends."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140
+    seen = sys.stdout.isatty()
+    width = None if seen or "COLUMNS" in os.environ else 140
     console = Console(width=width, highlight=False, markup=False)
     with console.capture() as captured:
         for part in parts:
-            console.print(part, soft_wrap=isinstance(part, str))
+            if isinstance(part, str):  # between words on a terminal, and never inside a path
+                console.print(part, soft_wrap=not seen, overflow="ignore")
+            else:
+                console.print(part)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
@@ -41,7 +50,7 @@ def print_facts(title: str, facts: Iterable[tuple[str, str, str]]) -> None:
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold cyan", no_wrap=True)
+    grid.add_column(style="bold cyan", no_wrap=True, max_width=24)
     grid.add_column(overflow="fold")
     for name, value, remark in facts:
         text = Text(value)
@@ -51,15 +60,63 @@ def print_facts(title: str, facts: Iterable[tuple[str, str, str]]) -> None:
     show(title, Padding(grid, (1, 0, 0, 2)))
 
 
-def new_table(columns: Sequence[str]) -> Table:
-    """A table of numbers: the first column is text, the others are aligned to the right."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+@dataclass
+class NumberTable:
+    """A table on the terminal that cuts no number, however narrow the terminal is.
 
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1))
-    for number, name in enumerate(columns):
-        table.add_column(name, justify="right" if number else "left", no_wrap=True)
-    return table
+    The first `n_text` columns are text: it wraps, and a long word in it is shortened. The others hold
+    numbers: those that do not fit beside the rest follow in a table below, with the text repeated.
+    """
+
+    headings: Sequence[str]
+    n_text: int = 1
+    _rows: list[tuple[Sequence[str | Text], str | None] | None] = field(default_factory=list)
+
+    def add_row(self, *cells: str | Text, style: str | None = None) -> None:
+        self._rows.append((cells, style))
+
+    def add_section(self) -> None:
+        """An empty line between the rows before and after."""
+        self._rows.append(None)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        room = options.max_width - 2 + _BETWEEN
+        room -= sum(min(self._width(i), _LEAST_TEXT) + _BETWEEN for i in range(self.n_text))
+        part: list[int] = []
+        for i in range(self.n_text, len(self.headings)):
+            if part and sum(self._width(j) + _BETWEEN for j in [*part, i]) > room:
+                yield self._part(part, options.max_width)
+                part = []
+            part.append(i)
+        yield self._part(part, options.max_width)
+
+    def _part(self, numbers: Sequence[int], width: int) -> Table:
+        """The text and some columns of numbers."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1))
+        for i in range(self.n_text):
+            table.add_column(self.headings[i], overflow="ellipsis")
+        for i in numbers:
+            whole = self._width(i) + _LEAST_TEXT < width  # else it is folded
+            table.add_column(self.headings[i], justify="right", no_wrap=whole, overflow="fold")
+        chosen = [*range(self.n_text), *numbers]
+        for row in self._rows:
+            if row is None:
+                table.add_section()
+            else:
+                cells, style = row
+                if len(cells) > numbers[0]:  # nothing is known of it here otherwise
+                    table.add_row(*[cells[i] if i < len(cells) else "" for i in chosen], style=style)
+        return table
+
+    def _width(self, i: int) -> int:
+        """The longest line of the column."""
+        from rich.cells import cell_len
+
+        cells = [self.headings[i], *(str(row[0][i]) for row in self._rows if row and i < len(row[0]))]
+        return max(cell_len(line) for cell in cells for line in cell.split("\n"))
 
 
 def describe_joint(data: str, joint: Joint) -> str:

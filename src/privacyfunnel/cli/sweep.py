@@ -128,7 +128,7 @@ def _print_summary(summary: Summary, store: str, failures: list[dict[str, Any]])
 
 
 def _status(store: Store, as_json: bool) -> None:
-    from .output import new_table, plural, print_json, show
+    from .output import NumberTable, plural, print_json, show
 
     done = store.keys()
     failures = store.failures()
@@ -154,7 +154,7 @@ def _status(store: Store, as_json: bool) -> None:
     if as_json:
         print_json(values)
         return
-    table = new_table(["sweep", "runs", "done", "failed", "left"])
+    table = NumberTable(["sweep", "runs", "done", "failed", "left"])
     for plan in plans:
         table.add_row(
             str(plan["name"]), *(f"{plan[n]:,}" for n in ("n_runs", "n_done", "n_failed", "n_left"))
