@@ -1,21 +1,29 @@
-"""A progress bar on stderr for work that takes longer than a moment, when a person watches."""
+"""How far long work is, on stderr: a bar for a person who watches, a line a minute for a log."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 
 Report = Callable[..., None]  # (done, total) or (done, total, text)
 DELAY = 1.0  # seconds of silence: short work shows nothing
+MINUTE = 60.0  # seconds between two lines of a log
 
 
 @contextmanager
 def progress_bar(description: str, enabled: bool | None = None) -> Iterator[Report]:
-    """Yield `report(done, total, text="")`. Enabled by default exactly when stderr is a terminal."""
-    if not (sys.stderr.isatty() if enabled is None else enabled):
+    """Yield `report(done, total, text="")`. By default a bar on a terminal, else a line a minute."""
+    if enabled is False:
         yield lambda done, total, text="": None
+        return
+    if enabled is None and not sys.stderr.isatty():
+        with _line_a_minute(description) as tell:
+            yield lambda done, total, text="": tell(
+                f"{100 * done // max(total, 1)} %" + f", {text}" * bool(text)
+            )
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -44,9 +52,13 @@ def progress_bar(description: str, enabled: bool | None = None) -> Iterator[Repo
 
 @contextmanager
 def status_line(description: str, enabled: bool | None = None) -> Iterator[Callable[[str], None]]:
-    """Yield `show(text)` for work whose length is not known. Enabled by default when stderr is a terminal."""
-    if not (sys.stderr.isatty() if enabled is None else enabled):
+    """Yield `show(text)` for work whose length is not known, shown as that of `progress_bar`."""
+    if enabled is False:
         yield lambda text: None
+        return
+    if enabled is None and not sys.stderr.isatty():
+        with _line_a_minute(description) as tell:
+            yield tell
         return
     from rich.console import Console
 
@@ -65,3 +77,33 @@ def status_line(description: str, enabled: bool | None = None) -> Iterator[Calla
         yield show
     finally:
         status.stop()
+
+
+@contextmanager
+def _line_a_minute(description: str) -> Iterator[Callable[[str], None]]:
+    """Yield `tell(text)`; the latest text stands in the line.
+
+    A thread prints it, because a single step of the work may take longer than a minute.
+    """
+    latest = ""
+    ended = Event()
+
+    def tell(text: str) -> None:
+        nonlocal latest
+        latest = text
+
+    def print_lines() -> None:
+        minutes = 0
+        while not ended.wait(MINUTE):
+            minutes += 1
+            said = f"{latest}, " if latest else ""
+            with suppress(OSError, ValueError):  # nobody reads it
+                print(f"{description}: {said}{minutes} min", file=sys.stderr, flush=True)
+
+    thread = Thread(target=print_lines, daemon=True)
+    thread.start()
+    try:
+        yield tell
+    finally:
+        ended.set()
+        thread.join()

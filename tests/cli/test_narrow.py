@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import privacyfunnel as pf
 from privacyfunnel.audit import boosted_trees, logistic_regression
 from privacyfunnel.audit.plan import Plan
 from privacyfunnel.cli import demo
-from privacyfunnel.cli.output import NumberTable
+from privacyfunnel.cli.output import NumberTable, show
 from privacyfunnel.datasets import paper_joint
 
 NUMBER = re.compile(r"\d[\d.,]*")
@@ -119,3 +120,20 @@ def test_audit(pfunnel: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert ended.code == 0, ended.err
         printed.append(ended.out)
     assert numbers(printed[0]) == numbers(printed[1])
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_sentences(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    """On a terminal they end between words and paths stay whole; for other programs they are one line."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: watched)
+    path = "/folder" * 20
+    sentence = f"The figure, which shows leakage against utility for every method, is in {path} now."
+    show(sentence)
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(lines) == sentence
+    assert len(lines) == (4 if watched else 1)
+    if watched:
+        assert lines[2] == path

@@ -82,7 +82,7 @@ def audit(
     n_jobs : int
         Processes; −1 for all cores. Does not change the report.
     progress : bool, optional
-        Whether to show a progress bar; by default when a person watches.
+        Whether to show a progress bar; by default when a person watches, and a line a minute when not.
     name : str, optional
         What the report calls the release.
 

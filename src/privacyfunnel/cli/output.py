@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -30,11 +31,18 @@ def show(*parts: Any) -> None:
     console = Console(width=width, highlight=False, markup=False)
     with console.capture() as captured:
         for part in parts:
-            if isinstance(part, str):  # between words on a terminal, and never inside a path
-                console.print(part, soft_wrap=not seen, overflow="ignore")
+            if isinstance(part, str):
+                console.print(_wrapped(part, console.width) if seen else part, soft_wrap=True)
             else:
                 console.print(part)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Lines that end between words; a path that is longer than the line stays whole, to be copied."""
+    return "\n".join(
+        fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")
+    )
 
 
 def print_json(values: Mapping[str, Any]) -> None:

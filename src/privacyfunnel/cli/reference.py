@@ -88,8 +88,8 @@ Release once and hand out the result: each further release of the same records t
 
 A pipe whose reader goes away before the end, as in `pfunnel release … --output - | head`, is unwritable
 output. Warnings are single lines on stderr that begin with `warning:`. A progress bar is shown on stderr when
-that is a terminal and the work takes longer than a moment. With `--json` stdout holds one JSON object and
-nothing else.
+that is a terminal and the work takes longer than a moment; elsewhere work prints a line a minute there. With
+`--json` stdout holds one JSON object and nothing else.
 """
 
 

@@ -85,7 +85,7 @@ def solve(
     n_jobs : int
         Worker threads; −1 for all cores.
     progress : bool, optional
-        Show a progress bar; by default when stderr is a terminal and the work takes longer than a moment.
+        Show a progress bar; by default when stderr is a terminal, and a line a minute when it is none.
 
     Returns
     -------

@@ -74,7 +74,7 @@ def read_joint(
     delimiter : str, optional
         What separates the fields of a CSV file; by default a comma, in .tsv a tab.
     progress : bool, optional
-        Show a progress bar; by default when stderr is a terminal and the work takes longer than a moment.
+        Show a progress bar; by default when stderr is a terminal, and a line a minute when it is none.
     """
     import pyarrow as pa
 

@@ -79,7 +79,7 @@ class Funnel(LearnedFunnel):
     device : str
         "auto" takes a GPU if there is one.
     progress : bool, optional
-        Show a progress bar; by default when stderr is a terminal.
+        Show a progress bar; by default when stderr is a terminal, and a line a minute when it is none.
     numeric : names of private attributes
         Those to be taken for numbers although they look like classes, such as incomes in whole euros; "y" is
         the name of one without a name.

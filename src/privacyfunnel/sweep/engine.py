@@ -64,7 +64,8 @@ def sweep(
     name : str
         What this sweep is called in the status of the store.
     progress : bool, optional
-        Show a progress bar with the time left; by default when stderr is a terminal.
+        Show a progress bar with the time left; by default when stderr is a terminal, and a
+        line a minute when it is none.
 
     Returns
     -------
