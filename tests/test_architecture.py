@@ -22,7 +22,7 @@ LAYERS = [
     {"learned", "estimators"},
     {"sweep"},
     {"experiments", "plotting", "report"},
-    {"cli"},
+    {"cli", "__main__"},
 ]
 HEAVY = (
     *("torch", "umap", "matplotlib", "plotly", "numba", "scipy", "sklearn", "highspy"),

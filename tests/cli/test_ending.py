@@ -161,6 +161,42 @@ def test_help_imports_nothing_heavy() -> None:
     assert [name for name in HEAVY if name in modules] == []
 
 
-def test_version() -> None:
-    ended = subprocess.run([*PFUNNEL, "--version"], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize("command", [PFUNNEL, [sys.executable, "-m", "privacyfunnel"]])
+def test_version(command: list[str]) -> None:
+    ended = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
     assert ended.stdout == f"pfunnel {pf.__version__}\n"
+
+
+def test_python_m_tells_how_to_go_on_as_pfunnel() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "privacyfunnel", "slove"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    assert ended.stderr == "error: No such command 'slove'. Did you mean 'solve'? See pfunnel --help.\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"), [("pfunnel so", ["solve"]), ("pfunnel solve --min", ["--min-utility"])]
+)
+def test_shell_completion(line: str, found: list[str]) -> None:
+    asked = {"_PFUNNEL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    ended = subprocess.run(PFUNNEL, capture_output=True, text=True, env=os.environ | asked, check=True)
+    assert (ended.stdout.split(), ended.stderr) == (found, "")
+
+
+def test_completion_that_cannot_be_installed(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("not a folder")
+    script = (
+        "import shellingham, sys\n"
+        "shellingham.detect_shell = lambda: ('bash', '/bin/bash')\n"
+        "from privacyfunnel.cli import main\n"
+        "main(['--install-completion'])\n"
+    )
+    env = os.environ | {"HOME": str(tmp_path / "home")}
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=env, check=False
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"error: {tmp_path / 'home'}")
+    assert "cannot be read or written" in ended.stderr
+    assert ended.stderr.count("\n") == 1

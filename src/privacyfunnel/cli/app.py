@@ -21,7 +21,6 @@ from .sweep import sweep
 
 app = typer.Typer(
     name="pfunnel",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: rich would take a third of its time
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -29,6 +29,9 @@ pfunnel encode new.npz --model model/ --output z.npz
 pfunnel decode z.npz --model model/ --output faces-again.npz
 ```
 
+`python -m privacyfunnel` is the same command. `pfunnel --install-completion` teaches the shell its commands and
+options.
+
 ## Files
 
 Tables are `.csv`, `.tsv` (both also `.gz`) or `.parquet`, by the ending of the name. They are read and

@@ -72,8 +72,13 @@ def run(argv: Sequence[str]) -> int:
                 BAD_INPUT,
             )
         except OSError as error:
-            if error.filename is not None:  # not about a stream, so one that should have been explained
-                raise
+            if error.filename is not None:  # not about a stream
+                reason = error.strerror or type(error).__name__
+                return _complain(
+                    f"{error.filename}: it cannot be read or written ({reason}); check the name, its folder "
+                    "and their permissions.",
+                    BAD_INPUT,
+                )
             from ..files import stdout_failure
 
             return _complain(str(stdout_failure(error)), BAD_INPUT)
@@ -88,6 +93,8 @@ def run(argv: Sequence[str]) -> int:
 def _invoke(argv: Sequence[str]) -> int:
     from .app import command
 
+    if os.environ.get("_PFUNNEL_COMPLETE"):  # a shell asks how the line may go on
+        command().main(prog_name="pfunnel")
     try:
         with command().make_context("pfunnel", list(argv) or ["--help"]) as context:
             context.command.invoke(context)
