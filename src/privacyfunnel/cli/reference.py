@@ -29,8 +29,8 @@ pfunnel encode new.npz --model model/ --output z.npz
 pfunnel decode z.npz --model model/ --output faces-again.npz
 ```
 
-`python -m privacyfunnel` is the same command. `pfunnel --install-completion` teaches the shell its commands and
-options.
+`python -m privacyfunnel` is the same command. `pfunnel --install-completion` teaches the shell its commands
+and options.
 
 ## Files
 
