@@ -68,6 +68,65 @@ def test_signal_while_writing(large: tuple[Path, Path], number: int, code: int) 
     assert (INTERRUPTED in lines) == (number == signal.SIGINT)
 
 
+AUDIT_THAT_HANGS = """
+import sys
+from threading import Event
+from types import SimpleNamespace
+
+from privacyfunnel.audit import plan, work
+from privacyfunnel.audit.adversaries.clustering import umap_embedding
+from privacyfunnel.cli import main
+
+
+class Umap:  # counts its rounds as the real one does, which takes long to compile
+    def __init__(self, **settings):
+        pass
+
+    def fit_transform(self, Z):
+        from tqdm.auto import tqdm
+
+        for _ in tqdm(range(2), disable=True):
+            pass
+        return Z[:, :2]
+
+
+class Hanging:
+    name = threat_model = "embeds the codes, says so, and never ends"
+
+    def fit(self, Z, y):
+        sys.modules["umap"] = SimpleNamespace(UMAP=Umap)
+        umap_embedding(Z, 0)
+        with open(sys.argv[2], "w") as said:
+            said.write("embedded")
+        Event().wait()
+
+    def predict_proba(self, Z):
+        raise NotImplementedError
+
+
+plan.Plan._defaults = lambda plan, n_classes: (Hanging(),)
+plan.check_honest = lambda *arguments: None
+work.SMALL = 0
+main(["audit", sys.argv[1], "--n-jobs", "2"])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as on Unix")
+def test_terminated_audit_says_nothing(tmp_path: Path) -> None:
+    """Its workers leave no semaphores behind, of which Python would warn in its own words."""
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "codes.npz", z=rng.normal(size=(80, 2)), y=rng.integers(2, size=80))
+    (tmp_path / "hanging.py").write_text(AUDIT_THAT_HANGS)
+    os.mkfifo(tmp_path / "said")
+    command = [sys.executable, "hanging.py", "codes.npz", str(tmp_path / "said")]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert (tmp_path / "said").read_text().startswith("embedded")  # waits for it
+        process.terminate()
+        out, err = process.communicate(timeout=60)
+    lines = [line for line in err.decode().splitlines() if not line.startswith("Auditing: ")]
+    assert (process.returncode, out, lines) == (143, b"", [])
+
+
 def test_reader_that_goes_away(large: tuple[Path, Path]) -> None:
     with releasing(large, "-") as process:
         assert process.stdout is not None

@@ -7,6 +7,7 @@ learns, by 16 to 27 points of success on published codes, and varies by some 0.0
 from __future__ import annotations
 
 import warnings
+from threading import RLock
 from typing import Literal
 
 import numpy as np
@@ -72,6 +73,7 @@ def umap_embedding(Z: FloatArray, seed: int, graph: NeighbourGraph | None = None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm
             from umap import UMAP
     except ImportError as error:
         raise MissingDependencyError(
@@ -96,6 +98,10 @@ def umap_embedding(Z: FloatArray, seed: int, graph: NeighbourGraph | None = None
         n_jobs=1,
         precomputed_knn=(indices, distances.astype(np.float32)),
     )
+    if not hasattr(tqdm, "_lock"):
+        # UMAP counts with tqdm, whose own lock is a semaphore of the system; a worker that is terminated
+        # would leave it behind, and Python would warn of it.
+        tqdm.set_lock(RLock())
     with warnings.catch_warnings():  # about transforming new codes, spectral gaps, disconnected points
         warnings.simplefilter("ignore")
         points = np.asarray(embedder.fit_transform(Z.astype(np.float32)), dtype=np.float64)
