@@ -133,6 +133,23 @@ def test_bad_export(pfunnel: Run, folder: Path, args: tuple[object, ...], messag
     check(pfunnel, ("sweep", "export", "--store", "runs", *args), message)
 
 
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"method": "..:function"}, "method '..:function' cannot be imported"),
+        ({"method": "broken:function"}, "method 'broken:function' cannot be imported"),
+        (
+            {"method": "greedy", "data": {"file": "people\0.csv", "public": "city", "private": "sex"}},
+            "cannot read the file (embedded null byte)",
+        ),
+    ],
+)
+def test_bad_run(pfunnel: Run, folder: Path, spec: dict[str, object], message: str) -> None:
+    Path("broken.py").write_text("def function(:\n")
+    Path("spec.json").write_text(json.dumps({"runs": [spec]}))
+    check(pfunnel, ("sweep", "spec.json", "--store", "runs", "--n-jobs", 1), message)
+
+
 def test_unwritable_store(pfunnel: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pfunnel(*ask())
     monkeypatch.setattr(os, "access", lambda *args: False)  # the superuser is refused nothing

@@ -23,6 +23,7 @@ from .search import Options, Search, corners_around
 METHODS = ("auto", "exact", *ITERATIVE, *DETERMINISTIC)
 DEFAULT_ALPHA = 0.1
 FIRST_BETAS = 16  # how many values of β a constrained search looks at before its own slopes
+_LARGEST = 10**12  # of whole numbers that are sizes: beyond, arrays cannot be asked for
 
 
 def solve(
@@ -359,4 +360,6 @@ def _number(name: str, value: Any, least: float, *, strict: bool = False) -> flo
 def _whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InvalidInputError(f"{name} must be a whole number, at least 1; it is {value!r}.")
+    if value > _LARGEST:
+        raise InvalidInputError(f"{name} must be a whole number of at most {_LARGEST:,}; it is larger.")
     return int(value)

@@ -114,10 +114,9 @@ def _stamp(data: Mapping[str, Any]) -> tuple[int, int] | None:
         return None
     try:
         status = os.stat(data["file"])
-    except OSError as error:
-        raise DataFileError(
-            f"{data['file']}: cannot read the file ({error.strerror or error}); check the name."
-        ) from None
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        reason = getattr(error, "strerror", None) or error
+        raise DataFileError(f"{data['file']}: cannot read the file ({reason}); check the name.") from None
     return status.st_mtime_ns, status.st_size
 
 

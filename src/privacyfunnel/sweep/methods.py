@@ -75,7 +75,7 @@ def load_function(name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # importing runs the user's file, which may raise anything
         raise InvalidInputError(
             f"method {name!r} cannot be imported ({error}); write module:function, both importable where the "
             "workers run."
