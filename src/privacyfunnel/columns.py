@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InvalidInputError
+from .errors import InvalidInputError, shortened
 from .labels import column_values
 from .names import as_names, require_columns
 
@@ -66,7 +66,7 @@ def release_frame(
     staying = [name for name in data.columns if (keep_public if name in public else name not in dropped)]
     if output in staying:
         raise InvalidInputError(
-            f"release_frame: the frame already has a column {output!r}; pass another name as output."
+            f"release_frame: the frame already has a column {shortened(output)}; pass another name as output."
         )
     symbols = mechanism._draw(_find(mechanism, [data[name] for name in public]), rng)
     released = _gather(mechanism, symbols, data[public[0]], output)
@@ -91,8 +91,8 @@ def long_table(mechanism: TableMechanism, output: str) -> dict[str, Any]:
         names, parts = ("_".join(names),), [letters]
     if len({*names, output, "probability"}) < len(names) + 2:
         raise InvalidInputError(
-            f"to_frame: the columns {', '.join(map(repr, names))}, {output!r} and 'probability' must have "
-            "different names; pass another name as output."
+            f"to_frame: the columns {', '.join(map(shortened, names))}, {shortened(output)} and "
+            "'probability' must have different names; pass another name as output."
         )
     columns: dict[str, Any] = {}
     for name, part in zip(names, parts, strict=True):

@@ -15,8 +15,27 @@ Every exception is also the built-in that a caller would think of catching::
     PrivacyFunnelWarning (UserWarning)
     └── ConvergenceWarning                    a solver stopped before its stop rule was met
 
-A message says what is wrong, where, and what to do instead.
+A message says what is wrong, where, and what to do instead. A value in it is `shortened`.
 """
+
+from reprlib import Repr
+
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxother = 80
+_REPR.maxtuple = _REPR.maxlist = _REPR.maxdict = 8
+_REPR.fillvalue = "…"
+
+
+def shortened(value: object) -> str:
+    """A value as it stands in a message: as Python writes it, with its middle left out where it is long.
+
+    >>> shortened("x" * 10_000) == "'" + "x" * 37 + "…" + "x" * 38 + "'"
+    True
+    """
+    try:
+        return _REPR.repr(value)
+    except ValueError:  # Python does not write whole numbers of thousands of digits
+        return f"a {type(value).__name__} that is too long to print"
 
 
 class PrivacyFunnelError(Exception):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .channels import SUM_TOLERANCE, as_channel, as_table
-from .errors import InvalidInputError, InvalidJointError
+from .errors import InvalidInputError, InvalidJointError, shortened
 from .information import entropy, mutual_information
 from .labels import as_labels, label_array
 from .names import as_names
@@ -249,6 +249,7 @@ def _as_labels(
         for label in result:
             if not isinstance(label, tuple) or len(label) != len(columns):
                 raise InvalidJointError(
-                    f"Joint: {name} must be tuples with a value for each of {columns}; one is {label!r}."
+                    f"Joint: {name} must be tuples with a value for each of {columns}; one is "
+                    f"{shortened(label)}."
                 )
     return result

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InvalidInputError, UnknownLetterError
+from .errors import InvalidInputError, UnknownLetterError, shortened
 
 IntArray = NDArray[np.intp]
 
@@ -39,7 +39,9 @@ def canonical_label(value: Any) -> Hashable:
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         return value.item()  # type: ignore[no-any-return]
     if not isinstance(value, Hashable):
-        raise InvalidInputError(f"A label must be hashable, such as a text or a number; {value!r} is not.")
+        raise InvalidInputError(
+            f"A label must be hashable, such as a text or a number; {shortened(value)} is not."
+        )
     return value
 
 
@@ -54,7 +56,9 @@ def as_labels(
         raise error(f"{name} must have {n} entries, one a label; it has {len(result)}.")
     if len(set(result)) != n:
         twice = next(label for label, times in Counter(result).items() if times > 1)
-        raise error(f"{name} must be distinct; {twice!r} is there twice: merge the two, or rename one.")
+        raise error(
+            f"{name} must be distinct; {shortened(twice)} is there twice: merge the two, or rename one."
+        )
     return result
 
 
@@ -147,7 +151,7 @@ class Letters:
         if any(len(part) != len(columns) for part in parts):  # type: ignore[arg-type]
             raise InvalidInputError(
                 f"release: {len(columns)} columns were given and a letter of this mechanism is "
-                f"{self.labels[0]!r}; name as many columns as a letter has parts."
+                f"{shortened(self.labels[0])}; name as many columns as a letter has parts."
             )
         # Column by column: which labels (and which rows) agree in all columns so far.
         of_labels = np.zeros(len(parts), dtype=np.int64)
@@ -182,8 +186,8 @@ class Letters:
         else:
             hint = "drop or recode such values, or solve again for a joint that has this letter."
         raise UnknownLetterError(
-            f"release: {value!r}{where} is not one of the {len(self.labels)} letters of "
-            f"{', '.join(map(repr, self.names))}; {hint}"
+            f"release: {shortened(value)}{where} is not one of the {len(self.labels)} letters of "
+            f"{', '.join(map(shortened, self.names))}; {hint}"
         )
 
 

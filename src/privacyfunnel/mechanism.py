@@ -21,7 +21,7 @@ from .channels import (
     repeated,
     with_rows_to_one,
 )
-from .errors import FileFormatError, InvalidInputError
+from .errors import FileFormatError, InvalidInputError, shortened
 from .joint import Joint
 from .labels import Letters, as_labels, label_array
 from .names import as_names
@@ -213,7 +213,7 @@ class TableMechanism:
             strangers = [label for label in z_labels if label not in self.z_labels]
             if strangers:
                 raise InvalidInputError(
-                    f"relabel: {strangers[0]!r} is not a symbol of this mechanism; see z_labels."
+                    f"relabel: {shortened(strangers[0])} is not a symbol of this mechanism; see z_labels."
                 )
             z_labels = [z_labels.get(label, label) for label in self.z_labels]
         return replace(self, z_labels=tuple(z_labels))
@@ -258,8 +258,8 @@ class TableMechanism:
         missing = [label for label in self.z_labels if label not in rows]
         if missing:
             raise InvalidInputError(
-                f"compose: the symbol {missing[0]!r} is not a letter of the second mechanism; build it with "
-                "x_labels equal to the z_labels of the first."
+                f"compose: the symbol {shortened(missing[0])} is not a letter of the second mechanism; "
+                "build it with x_labels equal to the z_labels of the first."
             )
         second = other.p_z_given_x[[rows[label] for label in self.z_labels]]
         table = with_rows_to_one(self.p_z_given_x @ second)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from .errors import InvalidInputError
+from .errors import InvalidInputError, shortened
 
 
 def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -20,7 +20,7 @@ def require_columns(names: Iterable[str], columns: Iterable[str], where: str, re
         if name not in there:
             more = f"; {remedy}" if remedy else ""
             raise InvalidInputError(
-                f"{where}: there is no column {name!r}; {_suggestion(name, there)}{more}."
+                f"{where}: there is no column {shortened(name)}; {_suggestion(name, there)}{more}."
             )
 
 
@@ -31,6 +31,6 @@ def _suggestion(name: object, columns: Sequence[str]) -> str:
     by_lower = {str(column).lower(): column for column in columns}
     close = get_close_matches(str(name).lower(), by_lower, n=3, cutoff=0.5)
     if close:
-        return "the closest are " + ", ".join(repr(by_lower[key]) for key in close)
-    shown = ", ".join(repr(column) for column in columns[:8]) or "none"
+        return "the closest are " + ", ".join(shortened(by_lower[key]) for key in close)
+    shown = ", ".join(map(shortened, columns[:8])) or "none"
     return f"the columns are {shown}" + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeVar
 
-from .errors import DataFileError, FileFormatError, InvalidInputError, PrivacyFunnelError
+from .errors import DataFileError, FileFormatError, InvalidInputError, PrivacyFunnelError, shortened
 
 Path_ = str | PathLike[str]
 T = TypeVar("T")
@@ -174,8 +174,8 @@ def _encode(label: Any, name: str) -> Any:
     if type(label) is tuple:
         return {"tuple": [_encode(part, name) for part in label]}
     raise InvalidInputError(
-        f"save: the label {label!r} in {name} is a {type(label).__name__}, which JSON cannot hold; use "
-        "texts, finite numbers, booleans, None or tuples of them."
+        f"save: the label {shortened(label)} in {name} is a {type(label).__name__}, which JSON cannot "
+        "hold; use texts, finite numbers, booleans, None or tuples of them."
     )
 
 

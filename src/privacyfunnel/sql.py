@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from .columns import public_columns
-from .errors import InvalidInputError
+from .errors import InvalidInputError, shortened
 from .labels import column_values
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ def _case(mechanism: TableMechanism, columns: Sequence[str], u: str, dialect: Di
         parts = label if mechanism._letters.are_tuples else (label,)
         if not isinstance(parts, tuple) or len(parts) != len(columns):
             raise InvalidInputError(
-                f"to_sql: {len(columns)} columns were given and a letter of this mechanism is {label!r}; "
-                "name as many columns as a letter has parts."
+                f"to_sql: {len(columns)} columns were given and a letter of this mechanism is "
+                f"{shortened(label)}; name as many columns as a letter has parts."
             )
         match = " AND ".join(map(_equals, columns, parts, [dialect] * len(parts)))
         lines.append(f"WHEN {match} THEN {_symbol(row, symbols, u, dialect)}")
@@ -194,8 +194,8 @@ def _literal(value: Any, dialect: Dialect) -> str:
             return "E'" + quoted.replace("\\", "\\\\") + "'"
         return f"'{quoted}'"
     raise InvalidInputError(
-        f"to_sql: the label {value!r} has no SQL literal; use labels that are texts, finite numbers, "
-        "booleans or None (relabel renames the symbols)."
+        f"to_sql: the label {shortened(value)} has no SQL literal; use labels that are texts, finite "
+        "numbers, booleans or None (relabel renames the symbols)."
     )
 
 
@@ -207,7 +207,7 @@ def _number(value: float) -> str:
 
 def _identifier(name: str, dialect: Dialect) -> str:
     if not name or "\0" in name:
-        raise InvalidInputError(f"to_sql: {name!r} is not a name of a table or column.")
+        raise InvalidInputError(f"to_sql: {shortened(name)} is not a name of a table or column.")
     # SQLite reads "name" as a text where there is no such column, and `name` never.
     mark = "`" if dialect == "sqlite" else '"'
     return mark + name.replace(mark, mark + mark) + mark

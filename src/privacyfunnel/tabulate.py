@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import InvalidInputError, InvalidJointError
+from .errors import InvalidInputError, InvalidJointError, shortened
 from .joint import Joint
 from .labels import canonical_label
 from .names import as_names, require_columns
@@ -55,7 +55,7 @@ class PairCounter:
         for name in self.public:
             if name in self.private:
                 raise InvalidInputError(
-                    f"Joint: column {name!r} is both public and private; list it on one side only."
+                    f"Joint: column {shortened(name)} is both public and private; list it on one side only."
                 )
         if missing not in ("error", "letter"):
             raise InvalidInputError(f'Joint: missing must be "error" or "letter"; it is {missing!r}.')
@@ -128,14 +128,14 @@ class PairCounter:
                 for name in _missing_columns(letter, names):
                     self._missing[name] += int(n)
         if self._missing and self.missing == "error":
-            listed = ", ".join(f"{name!r} ({n:,})" for name, n in sorted(self._missing.items()))
+            listed = ", ".join(f"{shortened(name)} ({n:,})" for name, n in sorted(self._missing.items()))
             raise InvalidInputError(
                 f"Joint: missing values in column {listed} among the {self.n_samples:,} records read; "
                 'pass missing="letter" to give them a letter of their own, or fill or drop them first.'
             )
 
     def _raise_too_many(self, names: Sequence[str]) -> None:
-        listed = " × ".join(repr(name) for name in names)
+        listed = " × ".join(map(shortened, names))
         raise InvalidInputError(
             f"Joint: {listed} has more than {self.max_letters:,} distinct letters; group or round its values "
             "first, or raise max_letters."
@@ -177,7 +177,8 @@ def _grouped(frame: Any, columns: list[str]) -> Any:
     for name in columns:
         if schema[name].is_nested():
             raise InvalidInputError(
-                f"Joint: column {name!r} holds {schema[name]}, not single values; pick a field or an element."
+                f"Joint: column {shortened(name)} holds {schema[name]}, not single values; pick a field or "
+                "an element."
             )
     size = "n"
     while size in columns:
@@ -189,7 +190,7 @@ def _grouped(frame: Any, columns: list[str]) -> Any:
     try:
         return data.group_by(*columns).agg(nw.len().alias(size))
     except TypeError:
-        listed = ", ".join(repr(name) for name in columns)
+        listed = ", ".join(map(shortened, columns))
         raise InvalidInputError(
             f"Joint: a value in column {listed} is not hashable; turn lists into text first."
         ) from None

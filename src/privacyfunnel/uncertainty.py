@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InvalidInputError, UnknownLetterError
+from .errors import InvalidInputError, UnknownLetterError, shortened
 from .information import utility_and_leakage
 from .joint import Joint
 from .labels import canonical_label
@@ -248,7 +248,7 @@ def _rows_for(mechanism: TableMechanism, joint: Joint) -> FloatArray:
     for label, p in zip(letters, joint.p_x.tolist(), strict=True):
         if p > 0 and label not in row_of:
             raise UnknownLetterError(
-                f"The mechanism has no row for the letter {label!r} of the joint. "
+                f"The mechanism has no row for the letter {shortened(label)} of the joint. "
                 "Measure it on records that have its letters."
             )
     return mechanism.p_z_given_x[[row_of.get(label, 0) for label in letters]]

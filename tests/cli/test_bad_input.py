@@ -84,6 +84,8 @@ BAD_OPTIONS = [
     ((*SOLVE, "--method", "dcaa"), "'dcaa' is no method; did you mean dca?"),
     ((*SOLVE, "--alpha", "1"), "--alpha belongs to dca-ridge and dca-sparse; leave it out"),
     ((*SOLVE, "--n-starts", "0"), "--n-starts"),
+    ((*SOLVE, "--n-z", "9" * 400, "--method", "dca"), "--n-z must be a whole number of at most"),
+    ((*SOLVE, "--n-starts", "9" * 400, "--method", "dca"), "--n-starts must be a whole number of at most"),
     ((*SOLVE, "--n-jobs", "0"), "--n-jobs must be a positive number"),
     ((*SOLVE, "--seed", "-1"), "--seed"),
     ((*SOLVE, "--missing", "drop"), "'drop' is neither 'error' nor 'letter'"),
@@ -146,6 +148,37 @@ def test_unreadable_file(pfunnel: Run, folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(files, "open", refuse, raising=False)
     message = "ok.csv: cannot read the file (Permission denied); check the name and its permissions"
     check(pfunnel, folder, ("solve", "ok.csv", *SOLVE), message)
+
+
+@pytest.mark.parametrize(
+    ("args", "begins"),
+    [
+        (
+            ("solve", "long.csv", "--public", "a", "--private", "b", "--beta", "1"),
+            "long.csv: there is no column",
+        ),
+        (
+            ("solve", "ok.csv", "--public", "x" * 10_000, "--private", "b", "--beta", "1"),
+            "ok.csv: there is no col",
+        ),
+        (("solve", "x" * 10_000, *SOLVE), "x"),
+        (("solve", "ok.csv", *SOLVE, "--method", "no such " * 2_000), "Invalid value for '--method'"),
+        (("solve", "ok.csv", *SOLVE, "no such " * 2_000), "it is not clear what"),
+        (("release", "long.csv", "-m", "m.json", "-o", "out.csv"), "long.csv: record 1 has a ="),
+    ],
+)
+def test_long_values_are_shortened(pfunnel: Run, folder: Path, args: tuple[str, ...], begins: str) -> None:
+    header = "a,b" if args[0] == "release" else f"{'n' * 10_000},b"
+    (folder / "long.csv").write_text(f"{header}\n{'v' * 10_000},x\n2,y\n")
+    assert pfunnel("solve", "ok.csv", *SOLVE, "-o", "m.json").code == 0
+    ended = pfunnel(*args)
+    *_, line = ended.err.splitlines()
+    assert ended.code == 2
+    assert line.startswith(f"error: {begins}")
+    assert "…" in line
+    assert len(line) < 2100
+    if "long.csv" in args:
+        assert len(line) < 400
 
 
 def test_million_letters(pfunnel: Run, folder: Path) -> None:

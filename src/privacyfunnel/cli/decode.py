@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, shortened
 from . import options
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def _reconstructed(model: LearnedFunnel, path: str, delimiter: str | None) -> It
 
 def _needs_private(path: str, name: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{path}: this model decodes with the private attribute, and there is no {name!r} in the file; add "
-        "it, or fit with --method funnel, which decodes from the code alone."
+        f"{path}: this model decodes with the private attribute, and there is no {shortened(name)} in the "
+        "file; add it, or fit with --method funnel, which decodes from the code alone."
     )
 
 
@@ -142,8 +142,8 @@ def _typed(path: str, column: PrivateColumn, values: Any, done: int) -> Any:
         if unknown:
             what = "no number" if known is None else "not among the model's classes"
             raise InvalidInputError(
-                f"{path}: record {done + at + 1:,} has {value!r} in the private column {column.name!r}, "
-                f"which is {what}; correct it, or fit on records that have it."
+                f"{path}: record {done + at + 1:,} has {shortened(value)} in the private column "
+                f"{shortened(column.name)}, which is {what}; correct it, or fit on records that have it."
             )
     return np.array(typed, dtype=dtype)
 

@@ -13,7 +13,7 @@ import typer
 
 from ..discrete.batch import PAPER_METHODS
 from ..discrete.solve import METHODS
-from ..errors import DataFileError, InvalidInputError
+from ..errors import DataFileError, InvalidInputError, shortened
 from ..tabulate import MAX_LETTERS
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def _methods(value: str | Sequence[str]) -> str | Sequence[str]:
         if name not in METHODS:
             close = get_close_matches(name, METHODS, n=1)
             remedy = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(METHODS)}"
-            raise typer.BadParameter(f"{name!r} is no method; {remedy}")
+            raise typer.BadParameter(f"{shortened(name)} is no method; {remedy}")
     return value
 
 
 def _missing(value: str) -> str:
     if value not in ("error", "letter"):
-        raise typer.BadParameter(f"{value!r} is neither 'error' nor 'letter'")
+        raise typer.BadParameter(f"{shortened(value)} is neither 'error' nor 'letter'")
     return value
 
 
@@ -212,7 +212,9 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
         if os.path.isdir(real):
             raise DataFileError(f"{name}: this is a folder; name a file in it.")
         if not os.path.isdir(folder):
-            raise DataFileError(f"{name}: there is no folder {os.path.dirname(name)!r}; create it first.")
+            raise DataFileError(
+                f"{name}: there is no folder {shortened(os.path.dirname(name))}; create it first."
+            )
         if not os.access(folder, os.W_OK):
             raise DataFileError(
                 f"{name}: the folder may not be written; choose another one or change its permissions."

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DataFileError, InvalidInputError
+from ..errors import DataFileError, InvalidInputError, shortened
 
 if TYPE_CHECKING:
     from ..files import TableFile
@@ -75,8 +75,8 @@ def check_options(
         raise InvalidInputError(f"{path}: --delimiter belongs to CSV files; leave it out.")
     if both := [name for name in private if name in drop]:
         raise InvalidInputError(
-            f"{path}: column {both[0]!r} is in both --private and --drop; name it in one of them (a private "
-            "column is never part of X)."
+            f"{path}: column {shortened(both[0])} is in both --private and --drop; name it in one of them "
+            "(a private column is never part of X)."
         )
 
 
@@ -135,17 +135,18 @@ def _numbers(path: str, name: str, column: Any, done: int) -> Any:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         at, value = _first_text(column)
         raise InvalidInputError(
-            f"{path}: column {name!r} does not hold numbers (record {done + at + 1:,} has {value!r}); "
-            f"{_REMEDY} {name}."
+            f"{path}: column {shortened(name)} does not hold numbers (record {done + at + 1:,} has "
+            f"{shortened(value)}); {_REMEDY} {name}."
         ) from None
     with np.errstate(over="ignore"):
         numbers = values.to_numpy(zero_copy_only=False).astype(np.float32)
     finite = np.isfinite(numbers)
     if not finite.all():
         at = int(np.argmin(finite))
-        what = "no value" if column[at].as_py() is None else f"{column[at].as_py()!r}"
+        what = "no value" if column[at].as_py() is None else shortened(column[at].as_py())
         raise InvalidInputError(
-            f"{path}: record {done + at + 1:,} has {what} in column {name!r}; fill it in, or drop the record."
+            f"{path}: record {done + at + 1:,} has {what} in column {shortened(name)}; fill it in, or drop "
+            "the record."
         )
     return numbers
 
@@ -188,13 +189,13 @@ def single_values(path: str, name: str, values: Any, done: int = 0) -> Any:
     for at, value in enumerate(values):
         if isinstance(value, (list, dict, np.ndarray)):
             raise InvalidInputError(
-                f"{path}: record {done + at + 1:,} has several values in the private column {name!r}; write "
-                "each of them into a column of its own."
+                f"{path}: record {done + at + 1:,} has several values in the private column "
+                f"{shortened(name)}; write each of them into a column of its own."
             )
         if value is None or value != value:
             raise InvalidInputError(
-                f"{path}: record {done + at + 1:,} has no value in the private column {name!r}; give it a "
-                "class of its own, or drop the record."
+                f"{path}: record {done + at + 1:,} has no value in the private column {shortened(name)}; "
+                "give it a class of its own, or drop the record."
             )
     if not len(values) or not isinstance(values[0], bytes):
         return values
@@ -202,8 +203,8 @@ def single_values(path: str, name: str, values: Any, done: int = 0) -> Any:
         return np.array([value.decode() for value in values], dtype=object)
     except UnicodeDecodeError:
         raise InvalidInputError(
-            f"{path}: the private column {name!r} holds bytes that are no text; encode it as texts or "
-            "numbers first."
+            f"{path}: the private column {shortened(name)} holds bytes that are no text; encode it as "
+            "texts or numbers first."
         ) from None
 
 
@@ -221,8 +222,8 @@ def read_npz(path: str, array: str, private: Sequence[str] = ()) -> Records:
             if array not in file:
                 found = ", ".join(file.files) or "none"
                 raise InvalidInputError(
-                    f"{path}: there is no array {array!r} in the file (it holds {found}); save it under this "
-                    "name."
+                    f"{path}: there is no array {shortened(array)} in the file (it holds {found}); save it "
+                    "under this name."
                 )
             x = file[array]
             columns = {name: file[name] for name in private if name in file}
@@ -253,19 +254,19 @@ def _finite(path: str, name: str, x: Any) -> Any:
 
     if x.dtype.kind not in "biuf":
         raise InvalidInputError(
-            f"{path}: the array {name!r} does not hold numbers; encode it as numbers first."
+            f"{path}: the array {shortened(name)} does not hold numbers; encode it as numbers first."
         )
     if x.ndim < 2 or not x.size:
         raise InvalidInputError(
-            f"{path}: the array {name!r} must have a row for each record; its shape is {x.shape}."
+            f"{path}: the array {shortened(name)} must have a row for each record; its shape is {x.shape}."
         )
     with np.errstate(over="ignore"):
         numbers = x.astype(np.float32)
     finite = np.isfinite(numbers).reshape(len(x), -1).all(axis=1)
     if not finite.all():
         raise InvalidInputError(
-            f"{path}: record {int(np.argmin(finite)) + 1:,} of the array {name!r} holds a value that is no "
-            "finite number; fill it in, or drop the record."
+            f"{path}: record {int(np.argmin(finite)) + 1:,} of the array {shortened(name)} holds a value "
+            "that is no finite number; fill it in, or drop the record."
         )
     return numbers
 

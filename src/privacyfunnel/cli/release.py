@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InvalidInputError, UnknownLetterError
+from ..errors import InvalidInputError, UnknownLetterError, shortened
 from . import options
 from .running import warn
 
@@ -100,7 +100,9 @@ def release(
     table.require([*names, *dropped])
     passed = [name for name in table.columns if name not in (*names, *dropped)]
     if column in passed or (keep_public and column in names):
-        raise InvalidInputError(f"{data}: there already is a column {column!r}; choose another --column.")
+        raise InvalidInputError(
+            f"{data}: there already is a column {shortened(column)}; choose another --column."
+        )
     _warn(passed, names if keep_public else (), table_mechanism.private_names, seed)
 
     n_records = 0
@@ -208,7 +210,7 @@ def _unknown(path: str, part: Any, mechanism: TableMechanism, done: int) -> Unkn
     found = [canonical_label(record if len(record) > 1 else record[0]) for record in records]
     at = next(number for number, letter in enumerate(found) if letter not in letters)
     letter, record = found[at], records[at]
-    shown = ", ".join(f"{n} = {v!r}" for n, v in zip(part.column_names, record, strict=True))
+    shown = ", ".join(f"{n} = {shortened(v)}" for n, v in zip(part.column_names, record, strict=True))
     if None in record:
         remedy = "solve with --missing letter, or fill missing values first"
     elif any(str(letter) == str(known) for known in letters):

@@ -23,6 +23,8 @@ from ..errors import ConvergenceWarning, PrivacyFunnelError, PrivacyFunnelWarnin
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 
+_LONGEST_WORD, _LONGEST_LINE = 300, 2000  # characters of what is printed of a message
+
 # The base of every complaint about arguments; typer does not export it.
 _UsageProblem: Any = typer.BadParameter.__mro__[2]
 
@@ -139,9 +141,19 @@ def _complain(message: str, code: int) -> int:
 def _line(kind: str, message: str, colour: str) -> None:
     try:
         typer.secho(f"{kind}: ", fg=colour, bold=True, nl=False, err=True)
-        typer.echo(" ".join(message.split()), err=True)
+        typer.echo(_readable(message), err=True)
     except OSError:  # nobody reads it: the exit code still tells
         _discard(sys.stderr, sys.__stderr__)
+
+
+def _readable(message: str) -> str:
+    """On one line, and with the middle left out of endless paths and of endless lists."""
+    words = (_without_middle(word, _LONGEST_WORD) for word in message.split())
+    return _without_middle(" ".join(words), _LONGEST_LINE)
+
+
+def _without_middle(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 2 :]}"
 
 
 def _prepare_streams() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from ..errors import DataFileError, InvalidInputError
+from ..errors import DataFileError, InvalidInputError, shortened
 from ..joint import Joint
 from ..progress import progress_bar
 from ..tabulate import MAX_LETTERS, PairCounter
@@ -40,7 +40,7 @@ def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
     kind, _ = file_kind(name)
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
         raise InvalidInputError(
-            f"The delimiter must be a single character, such as ';'; it is {delimiter!r}."
+            f"The delimiter must be a single character, such as ';'; it is {shortened(delimiter)}."
         )
     try:
         with open(name, "rb") as file:

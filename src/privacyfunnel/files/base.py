@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any, Protocol
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, shortened
 from ..names import require_columns
 from ..progress import Report
 
@@ -74,7 +74,9 @@ class TableFile:
         seen: set[str] = set()
         for name in names:
             if name in seen:
-                raise InvalidInputError(f"{self.path}: two columns are named {name!r}; rename one of them.")
+                raise InvalidInputError(
+                    f"{self.path}: two columns are named {shortened(name)}; rename one of them."
+                )
             seen.add(name)
         return tuple(names)
 

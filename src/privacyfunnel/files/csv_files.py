@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, NoReturn
 
-from ..errors import DataFileError, InvalidInputError
+from ..errors import DataFileError, InvalidInputError, shortened
 from ..progress import Report
 from . import base
 from .base import TableFile, file_kind
@@ -36,8 +36,8 @@ class CsvFile(TableFile):
         found = next((mark for mark in ",;\t|" if mark in self.columns[0]), None)
         if absent and found and len(self.columns) == 1:
             raise InvalidInputError(
-                f"{self.path}: there is no column {absent[0]!r}; the fields seem to be separated by "
-                f"{found!r} and not by {self.delimiter!r}: pass that as the delimiter."
+                f"{self.path}: there is no column {shortened(absent[0])}; the fields seem to be separated by "
+                f"{shortened(found)} and not by {shortened(self.delimiter)}: pass that as the delimiter."
             )
         super().require(columns)
 
@@ -217,8 +217,8 @@ class CsvWriter:
             values = values.cast(pa.large_string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InvalidInputError(
-                f"{self._name}: column {name!r} of type {column.type} cannot be written as text; drop it, or "
-                "write a .parquet file."
+                f"{self._name}: column {shortened(name)} of type {column.type} cannot be written as text; "
+                "drop it, or write a .parquet file."
             ) from None
         if not is_text and self._delimiter in ",\t;|":
             return values

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, shortened
 from .inputs import clean_labels
 
 MANY = 20  # classes of a number, from which on they may be too many
@@ -86,9 +86,9 @@ class PrivateColumn:
         if unknown.any():
             row = int(np.argmax(unknown))
             raise InvalidInputError(
-                f"private {self.name}: the value {values[row].item()!r} in row {row} was not among the "
-                "classes at the first fit; name all of them there (partial_fit takes classes=), or the "
-                "attribute in numeric if these are numbers, or fit anew."
+                f"private {self.name}: the value {shortened(values[row].item())} in row {row} was not "
+                "among the classes at the first fit; name all of them there (partial_fit takes classes=), or "
+                "the attribute in numeric if these are numbers, or fit anew."
             )
         return torch.from_numpy(at.astype(np.int64))
 
@@ -208,11 +208,14 @@ def _check_numeric(
     for name in numeric:
         if name not in values_of:
             raise InvalidInputError(
-                f"numeric names {name!r}, which is no private attribute; they are {', '.join(values_of)}."
+                f"numeric names {shortened(name)}, which is no private attribute; they are "
+                f"{', '.join(values_of)}."
             )
         if name in known or values_of[name].dtype.kind not in "iuf":
             what = "has named classes" if name in known else "does not hold numbers"
-            raise InvalidInputError(f"numeric names {name!r}, which {what}; leave one of the two out.")
+            raise InvalidInputError(
+                f"numeric names {shortened(name)}, which {what}; leave one of the two out."
+            )
 
 
 def _blank(
@@ -226,7 +229,7 @@ def _blank(
         return PrivateColumn(name, None, np.zeros(3), float(values.mean()), float(values.std()))
     found = np.unique(values if classes is None else classes)
     if len(found) < 2:
-        listed = f"one class only ({found[0].item()!r})" if len(found) else "no class"
+        listed = f"one class only ({shortened(found[0].item())})" if len(found) else "no class"
         raise InvalidInputError(f"private {name} has {listed}; there is nothing to protect.")
     if classes is None and values.dtype.kind in "iuf" and len(found) > max(MANY, len(values) // 2):
         warnings.warn(
@@ -269,6 +272,7 @@ def _by_name(columns: Sequence[tuple[str, NDArray[Any]]], classes: Any) -> dict[
     for name in classes:
         if name not in names:
             raise InvalidInputError(
-                f"classes names {name!r}, which is no private attribute; they are {', '.join(names)}."
+                f"classes names {shortened(name)}, which is no private attribute; they are "
+                f"{', '.join(names)}."
             )
     return {name: clean_labels(name, np.asarray(values).ravel()) for name, values in classes.items()}
