@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InvalidInputError, UnknownLetterError
-from .information import utility_and_leakage
+from .information import require_pair, utility_and_leakage
 from .joint import Joint
 from .labels import canonical_label
 from .mechanism import TableMechanism
@@ -126,7 +126,7 @@ def leakage_interval(
 
     Time grows with n_draws times the number of letter pairs: 0.1 s for 10 × 5, several seconds for 300 × 20.
     """
-    table, n = _check(mechanism, joint, level, n_draws)
+    table, n = _check(mechanism, joint, level, n_draws, "leakage_interval")
     leakage = utility_and_leakage(joint.p_xy, table)[1]
     if n is None:
         return Interval(leakage, leakage, level, "exact", 0)
@@ -157,7 +157,7 @@ def utility_interval(
     end the corrected estimate plus the posterior's upper spread. Measured coverage at 95 %, in the cases of
     `leakage_interval`: 93 to 97 %.
     """
-    table, n = _check(mechanism, joint, level, n_draws)
+    table, n = _check(mechanism, joint, level, n_draws, "utility_interval")
     utility = utility_and_leakage(joint.p_xy, table)[0]
     if n is None:
         return Interval(utility, utility, level, "exact", 0)
@@ -187,6 +187,7 @@ def held_out_leakage(
 
     Letters are matched by label, so the joint may come from a table of its own.
     """
+    require_pair(mechanism, joint, "held_out_leakage")
     interval = leakage_interval(mechanism, joint, level=level, n_draws=n_draws, held_out=True, rng=rng)
     table = _rows_for(mechanism, joint)
     value = utility_and_leakage(joint.p_xy, table)[1]
@@ -229,8 +230,9 @@ def split_joint(joint: Joint, fraction: float = 0.5, rng: Seed = None) -> tuple[
 
 
 def _check(
-    mechanism: TableMechanism, joint: Joint, level: float, n_draws: int
+    mechanism: TableMechanism, joint: Joint, level: float, n_draws: int, name: str
 ) -> tuple[FloatArray, int | None]:
+    require_pair(mechanism, joint, name)
     if not 0 < level < 1:
         raise InvalidInputError(f"level must be between 0 and 1, such as 0.95; it is {level}.")
     least = math.ceil(4 / (1 - level))

@@ -139,7 +139,7 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
         "lower_bound": solution.lower_bound,
         "gap": solution.gap,
         "n_z": solution.mechanism.n_z,
-        "measures": measure(joint, solution.mechanism).to_dict(),
+        "measures": measure(solution.mechanism, joint).to_dict(),
         "n_steps": solution.n_steps,
         "seconds": solution.seconds,
         "notes": list(solution.notes),
