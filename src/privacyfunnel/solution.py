@@ -37,8 +37,12 @@ class Status(Enum):
         "was proved so far. Raise time_limit or tol."
     )
     NUMERICAL_LIMIT = (
-        "The optimum could not be proved to this tolerance: rounding, or more sets of letters than can be "
-        "listed, are in the way; the bound holds for what was proved. Raise tol, or merge rare letters."
+        "The optimum could not be proved to this tolerance, because of rounding; the bound holds for what "
+        "was proved. Raise tol, or merge rare letters."
+    )
+    TOO_LARGE = (
+        "The optimum could not be proved: there are more sets of letters than can be listed. The bound holds "
+        "for what was proved. Merge rare letters, or use fewer columns."
     )
     NOT_FINITE = (
         "A step produced numbers that are not finite; the best iterate before it is returned. "

@@ -9,7 +9,7 @@ from strategies import KINDS, random_joint
 
 import privacyfunnel as pf
 from privacyfunnel.datasets import known_joints, paper_joint
-from privacyfunnel.discrete.solve import METHODS
+from privacyfunnel.discrete.arguments import METHODS
 from privacyfunnel.errors import ConvergenceWarning, InfeasibleError, InvalidInputError
 
 SOLVERS = [method for method in METHODS if method != "auto"]

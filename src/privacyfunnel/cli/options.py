@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..discrete.arguments import METHODS
 from ..discrete.batch import PAPER_METHODS
-from ..discrete.solve import METHODS
 from ..errors import DataFileError, InvalidInputError
 from ..tabulate import MAX_LETTERS
 
@@ -92,8 +92,8 @@ Delimiter = Annotated[
     ),
 ]
 _METHOD_HELP = (
-    f"How to solve: {', '.join(METHODS)}. exact proves the optimum, the others are local; auto takes exact "
-    "where a proof is likely within minutes, else dca."
+    f"How to solve: {', '.join(METHODS)}. exact proves the optimum, the others are local; auto tries exact "
+    "for 20 seconds, and goes on with dca where that proves nothing."
 )
 Method = Annotated[str, typer.Option(metavar="METHOD", callback=_methods, help=_METHOD_HELP)]
 Methods = Annotated[

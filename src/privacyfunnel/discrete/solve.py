@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import ConvergenceWarning, InfeasibleError, InvalidInputError
+from ..checks import whole_number
+from ..errors import ConvergenceWarning
 from ..frontier import Frontier
 from ..joint import Joint
 from ..progress import progress_bar
 from ..solution import Solution, Status
 from ..tradeoff import TradeoffPoint
-from .batch import DETERMINISTIC, ITERATIVE, PAPER_METHODS, as_seed, n_workers
-from .problem import NATS_PER_BIT, Problem
+from .arguments import (
+    check_betas,
+    check_limits,
+    check_method,
+    check_size,
+    check_target,
+    make_options,
+)
+from .batch import PAPER_METHODS, n_workers
+from .problem import NATS_PER_BIT, FloatArray, Problem
 from .search import Options, Search, corners_around
 
-METHODS = ("auto", "exact", *ITERATIVE, *DETERMINISTIC)
-DEFAULT_ALPHA = 0.1
 FIRST_BETAS = 16  # how many values of β a constrained search looks at before its own slopes
+AUTO_SECONDS = 20.0  # that auto gives exact, and exact at least gives dca where nothing was proved
+UNLISTED_SECONDS = 5.0  # of these, where there are more sets of letters than can be listed for a proof
 
 
 def solve(
@@ -64,8 +73,9 @@ def solve(
     method : str
         ``exact`` (with a certificate), ``dca`` (monotone, the default local solver), ``dca-ridge`` and
         ``dca-sparse`` (the paper's two), ``greedy``, ``submodular`` (deterministic maps), ``splitting``.
-        ``auto`` takes ``exact`` where a proof is likely within minutes, else ``dca``; `Solution.method`
-        says which.
+        ``auto`` tries ``exact`` for 20 seconds (or `time_limit`, if that is less). If that proves no optimum,
+        ``dca`` goes on from its release, and the bound is kept. `Solution.method` and `Solution.notes` say
+        what was done.
     n_z : int or ints, optional
         Number of symbols of Z; max(|X|, |Y|) + 1 by default. Several are all tried.
     n_starts : int
@@ -79,9 +89,11 @@ def solve(
     max_steps : int
         Steps after which a start of an iterative method is given up.
     time_limit, node_limit : float (seconds) and int, optional
-        When ``exact`` stops proving. Its result then carries the best release and the best bound so far.
+        When ``exact`` stops proving. ``dca`` then has as long again, and at least 20 s, to find a better
+        release; the result carries the better one and the best bound so far.
     rng : None, int or numpy Generator
-        Where random starts come from. The result does not depend on `n_jobs`.
+        Where random starts come from. The result does not depend on `n_jobs`, unless a time limit ends the
+        proof.
     n_jobs : int
         Worker threads; −1 for all cores.
     progress : bool, optional
@@ -95,48 +107,136 @@ def solve(
         ``exact`` returns the best so far.
     """
     begun = time.perf_counter()
-    kind, value = _check_target(joint, beta, min_utility, max_leakage)
+    asked = check_target(joint, beta, min_utility, max_leakage)
+    check_method(method, n_z)
+    limits = check_limits(time_limit, node_limit)
     problem = Problem(joint)
-    method = _choose(problem, method, n_z)
-    options = _options(problem, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs)
-    if method == "exact":
-        from .exact.entry import solve_exact
-        from .exact.master import Target
+    options = make_options(problem, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs)
+    proving = method == "exact" or (method == "auto" and n_z is None)
+    check_size(problem, options, whole=proving or asked[0] != "beta")
+    if not proving:
+        solution = _solve_locally(problem, options, asked, progress)
+    elif method == "exact":
+        solution = _solve_exactly(problem, options, asked, limits, progress)
+    else:
+        solution = _solve_either_way(problem, options, asked, limits, progress)
+    return _warned(replace(solution, seconds=time.perf_counter() - begun))
 
-        target = Target(kind, value if kind == "beta" else value * NATS_PER_BIT)
-        limits = _limits(options, time_limit, node_limit)
-        solution = solve_exact(problem, target, limits, n_workers(n_jobs), options.seed, progress)
-        return _warned(solution)
+
+def _solve_exactly(
+    problem: Problem,
+    options: Options,
+    asked: tuple[str, float],
+    limits: tuple[float, float],
+    progress: bool | None,
+) -> Solution:
+    """The result of `exact`, and where it proved no optimum the better one of it and `dca`."""
+    found = _prove(problem, options, asked, limits, progress)
+    if found.status in (Status.OPTIMAL, Status.INTERRUPTED):
+        return found
+    end = time.perf_counter() + max(limits[0], AUTO_SECONDS)
+    local = _solve_locally(problem, replace(options, end=end), asked, progress, _channel(problem, found))
+    if local.objective >= found.objective:
+        return found
+    note = f"dca improved the release that exact had found by {found.objective - local.objective:.2g} bit."
+    return _bounded(replace(found, mechanism=local.mechanism), found, note)
+
+
+def _solve_either_way(
+    problem: Problem,
+    options: Options,
+    asked: tuple[str, float],
+    limits: tuple[float, float],
+    progress: bool | None,
+) -> Solution:
+    """What `auto` does: `exact` for a while, and where that proves no optimum, `dca` from what it found."""
+    from .exact.entry import worth_trying
+
+    if not worth_trying(problem, asked):
+        local = _solve_locally(problem, options, asked, progress)
+        return replace(
+            local, notes=(*local.notes, "auto left exact out: the joint is too large for a proof.")
+        )
+    seconds = min(limits[0], AUTO_SECONDS)
+    found = _prove(problem, options, asked, (seconds, limits[1]), progress, UNLISTED_SECONDS)
+    if found.status in (Status.OPTIMAL, Status.INTERRUPTED):
+        return found
+    local = _solve_locally(problem, options, asked, progress, _channel(problem, found))
+    note = (
+        f"auto tried exact first, for {found.seconds:.1f} s: the optimum was not proved "
+        f"({found.status.name}), its bound is kept, and dca went on from its release."
+    )
+    return _bounded(local, found, note)
+
+
+def _prove(
+    problem: Problem,
+    options: Options,
+    asked: tuple[str, float],
+    limits: tuple[float, float],
+    progress: bool | None,
+    unlisted_seconds: float = np.inf,
+) -> Solution:
+    """The result of `exact` alone."""
+    from .exact.engine import Limits
+    from .exact.entry import solve_exact
+    from .exact.master import Target
+
+    kind, value = asked
+    target = Target(kind, value if kind == "beta" else value * NATS_PER_BIT)
+    # Rounding alone is worth 1e-12 bit; less than that cannot be proved.
+    within = Limits(max(options.tol, 1e-11), *limits, unlisted_seconds)
+    return solve_exact(problem, target, within, n_workers(options.n_jobs), options.seed, progress)
+
+
+def _channel(problem: Problem, solution: Solution) -> FloatArray:
+    """The release on the letters that occur."""
+    return np.ascontiguousarray(solution.mechanism.p_z_given_x[problem.rows])
+
+
+def _bounded(solution: Solution, proved: Solution, note: str) -> Solution:
+    """The solution with what was proved about all releases, and a note on how it was found."""
+    bound = None if proved.lower_bound is None else min(proved.lower_bound, solution.objective)
+    return replace(solution, lower_bound=bound, notes=(*proved.notes, note))
+
+
+def _solve_locally(
+    problem: Problem,
+    options: Options,
+    asked: tuple[str, float],
+    progress: bool | None,
+    start: FloatArray | None = None,
+) -> Solution:
+    """The best that a local method finds, not worse than the release `start`."""
     search = Search(problem, options)
+    kind, value = asked
     with progress_bar(f"Solving with {options.method}", progress) as report:
-        if beta is not None:
-            runs = search.run([beta], report=report)
+        if kind == "beta":
+            runs = search.run([value], [] if start is None else [start], report)
             best = min(runs, key=lambda run: run.objective)
             mechanism, status = problem.mechanism(best.p), best.status
             history, n_steps = best.history / NATS_PER_BIT, best.n_steps
         else:
+            if start is not None:
+                search.add_release(start)
             search.run(_first_betas(options.method, FIRST_BETAS), report=report)
-            if options.method == "greedy" and min_utility is not None:
-                search.add_native_greedy(min_utility)
-            history = np.array(search.refine(utility=min_utility, leakage=max_leakage))
+            if options.method == "greedy" and kind == "min_utility":
+                search.add_native_greedy(value)
+            history = np.array(search.refine(**{kind.split("_")[1]: value}))
             front = search.frontier
-            wanted = min_utility if min_utility is not None else front.utility_at(max_leakage or 0.0)
+            wanted = value if kind == "min_utility" else front.utility_at(value)
             mechanism, status = front.mechanism_at(wanted), _status_at(front, wanted)
             n_steps = search.n_steps
-    solution = Solution(
-        joint=joint,
+    return Solution(
+        joint=problem.joint,
         mechanism=mechanism,
         method=options.method,
         status=status,
-        beta=beta,
-        min_utility=min_utility,
-        max_leakage=max_leakage,
+        **{kind: value},
         history=history,
         n_steps=n_steps,
-        seconds=time.perf_counter() - begun,
         notes=_notes(problem, options.method),
     )
-    return _warned(solution)
 
 
 def frontier(
@@ -178,18 +278,22 @@ def frontier(
         and Z = X are always among the points. ``exact`` adds proved lines below every release
         (`Frontier.lower_bound_at`).
     """
+    check_method(method, n_z)
+    limits = check_limits(time_limit, node_limit)
+    checked = None if betas is None else check_betas(betas)
+    total = whole_number("n_points", n_points)
     problem = Problem(joint)
-    method = _choose(problem, method, n_z)
-    options = _options(problem, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs)
-    if method == "exact":
+    options = make_options(problem, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs)
+    check_size(problem, options, whole=True)
+    if method == "exact" or (method == "auto" and n_z is None and _likely_provable(problem)):
+        from .exact.engine import Limits
         from .exact.entry import frontier_exact
 
-        checked = None if betas is None else [_number("beta", beta, 0.0) for beta in betas]
         front = frontier_exact(
             problem,
             checked,
-            _whole("n_points", n_points),
-            _limits(options, time_limit, node_limit),
+            total,
+            Limits(max(options.tol, 1e-11), *limits),
             n_workers(n_jobs),
             options.seed,
             progress,
@@ -197,10 +301,9 @@ def frontier(
         return _warned_front(front, front.points)
     search = Search(problem, options)
     with progress_bar(f"Frontier with {options.method}", progress) as report:
-        if betas is not None:
-            search.run([_number("beta", beta, 0.0) for beta in betas], report=report)
+        if checked is not None:
+            search.run(checked, report=report)
         else:
-            total = _whole("n_points", n_points)
             search.run(_first_betas(options.method, min(total, FIRST_BETAS)), report=report)
             search.trace(total, report)
     return _warned_front(search.frontier, search.points)
@@ -236,28 +339,10 @@ def _warned_front(front: Frontier, points: Sequence[TradeoffPoint]) -> Frontier:
     return front
 
 
-def _choose(problem: Problem, method: str, n_z: Any) -> str:
-    if method not in METHODS:
-        raise InvalidInputError(f"method must be one of {', '.join(METHODS)}; it is {method!r}.")
-    if method == "exact" and n_z is not None:
-        raise InvalidInputError(
-            "n_z belongs to the local methods; exact finds the best number of symbols itself."
-        )
-    if method != "auto":
-        return method
-    if n_z is not None:
-        return "dca"
+def _likely_provable(problem: Problem) -> bool:
     from .exact.entry import likely_provable
 
-    return "exact" if likely_provable(problem) else "dca"
-
-
-def _limits(options: Options, time_limit: float, node_limit: int | None) -> Any:
-    from .exact.engine import Limits
-
-    nodes = np.inf if node_limit is None else _whole("node_limit", node_limit)
-    # Rounding alone is worth 1e-12 bit; less than that cannot be proved.
-    return Limits(max(options.tol, 1e-11), _number("time_limit", time_limit, 0.0, strict=True), nodes)
+    return likely_provable(problem)
 
 
 def _first_betas(method: str, n: int) -> list[float]:
@@ -281,82 +366,3 @@ def _notes(problem: Problem, method: str) -> tuple[str, ...]:
             "rank. The step's target is a least-squares one.",
         )
     return ()
-
-
-def _check_target(
-    joint: Joint, beta: float | None, min_utility: float | None, max_leakage: float | None
-) -> tuple[str, float]:
-    given = {"beta": beta, "min_utility": min_utility, "max_leakage": max_leakage}
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) != 1:
-        raise InvalidInputError(
-            f"solve: pass exactly one of beta, min_utility and max_leakage; got {', '.join(named) or 'none'}."
-        )
-    value = _number(named[0], given[named[0]], 0.0)
-    if min_utility is not None and value > joint.entropy_x + 1e-9:
-        raise InfeasibleError(
-            f"solve: min_utility = {value:g} bit is more than H(X) = {joint.entropy_x:.6g} bit, "
-            "the utility of releasing X itself. Ask for less."
-        )
-    return named[0], value
-
-
-def _options(
-    problem: Problem,
-    method: str,
-    n_z: int | Sequence[int] | None,
-    n_starts: int,
-    alpha: float | Sequence[float] | None,
-    penalty: float | None,
-    tol: float,
-    max_steps: int,
-    rng: Any,
-    n_jobs: int,
-) -> Options:
-    if alpha is not None and method not in PAPER_METHODS:
-        raise InvalidInputError(f"alpha belongs to {' and '.join(PAPER_METHODS)}; leave it out for {method}.")
-    if penalty is not None and method != "splitting":
-        raise InvalidInputError(f"penalty belongs to splitting; leave it out for {method}.")
-    n_workers(n_jobs)  # checked before any work
-    default = max(problem.n_x, problem.n_y) + 1
-    return Options(
-        method=method,
-        n_z=tuple(_whole("n_z", n) for n in ([default] if n_z is None else np.atleast_1d(n_z).tolist())),
-        n_starts=_whole("n_starts", n_starts),
-        parameters=_parameters(method, alpha, penalty),
-        tol=_number("tol", tol, 0.0) * NATS_PER_BIT,
-        max_steps=_whole("max_steps", max_steps),
-        n_jobs=n_jobs,
-        seed=as_seed(rng),
-    )
-
-
-def _parameters(
-    method: str, alpha: float | Sequence[float] | None, penalty: float | None
-) -> tuple[float, ...]:
-    if method in PAPER_METHODS:
-        values = np.atleast_1d(DEFAULT_ALPHA if alpha is None else alpha)
-        return tuple(_number("alpha", value, 0.0, strict=True) for value in values)
-    if method == "splitting":
-        from .splitting import DEFAULT_PENALTY
-
-        return (_number("penalty", DEFAULT_PENALTY if penalty is None else penalty, 0.0, strict=True),)
-    return (math.nan,)
-
-
-def _number(name: str, value: Any, least: float, *, strict: bool = False) -> float:
-    bound = "more than" if strict else "at least"
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and (number > least if strict else number >= least)):
-        shown = value.item() if isinstance(value, np.generic) else value
-        raise InvalidInputError(f"{name} must be a finite number, {bound} {least:g}; it is {shown!r}.")
-    return number
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidInputError(f"{name} must be a whole number, at least 1; it is {value!r}.")
-    return int(value)
