@@ -18,6 +18,10 @@ from .resampling import leakage_bias, least_leakage, merge_equal_rows, posterior
 FloatArray = NDArray[np.float64]
 Seed = int | np.random.Generator | None
 
+#: How often the intervals that are shown unasked are meant to hold the true value.
+LEVEL = 0.95
+#: Fewer records a letter than this are worth a warning.
+RECORDS_A_LETTER = 20
 #: Above this many records NumPy draws no exact split.
 _HYPERGEOMETRIC_LIMIT = 10**9
 
@@ -137,9 +141,30 @@ def leakage_interval(
     high = float(np.quantile(draws, 1 - tail))
     if held_out:
         high += max(0.0, leakage - leakage_bias(p_xy, table, n)) - float(draws.mean())
-    high = min(high, math.log2(min(joint.n_y, table.shape[1])))
+    high = min(high, _most_leakage(joint, table))
     low = least_leakage(p_xy, table, n, leakage, tail, n_draws, generator)
     return Interval(min(low, high), high, level, "held-out" if held_out else "in-sample", n_draws)
+
+
+def highest_leakage(mechanism: TableMechanism, joint: Joint, n_draws: int = 200) -> float:
+    """The high end of the 95 % `leakage_interval`, from fewer draws: quick also for large tables."""
+    table, n = _check(mechanism, joint, LEVEL, n_draws, "highest_leakage")
+    if n is None:
+        return utility_and_leakage(joint.p_xy, table)[1]
+    p_xy, table = merge_equal_rows(joint.p_xy, table)
+    draws = posterior_leakage(p_xy * n, table, n_draws, np.random.default_rng(0))
+    return min(float(np.quantile(draws, (1 + LEVEL) / 2)), _most_leakage(joint, table))
+
+
+def few_records(joint: Joint) -> str | None:
+    """A sentence, where the records behind a joint are few for its letters; else None."""
+    letters = int(np.count_nonzero(joint.p_x))
+    if joint.n_samples is None or joint.n_samples >= RECORDS_A_LETTER * letters:
+        return None
+    return (
+        f"{joint.n_samples:,} records for {letters:,} letters of {' × '.join(joint.x_names)} "
+        f"({joint.n_samples / letters:.1f} a letter) are few"
+    )
 
 
 def utility_interval(
@@ -239,6 +264,11 @@ def _check(
     if n_draws < least:
         raise InvalidInputError(f"n_draws must be at least {least} for level {level}; it is {n_draws}.")
     return _rows_for(mechanism, joint), joint.n_samples
+
+
+def _most_leakage(joint: Joint, table: FloatArray) -> float:
+    """What no release through this table can leak more than: H(Y) and H(Z) are at most that."""
+    return math.log2(min(joint.n_y, table.shape[1]))
 
 
 def _rows_for(mechanism: TableMechanism, joint: Joint) -> FloatArray:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import shown
+from ..checks import LARGEST_WHOLE, shown
 from ..errors import InvalidInputError
 from ..progress import Report
 from ..solution import Status
@@ -144,7 +144,8 @@ def as_seed(rng: Any) -> np.random.SeedSequence:
 
 def n_workers(n_jobs: int) -> int:
     """How many workers n_jobs asks for: −1 means every core this process may use, −2 all but one, …"""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs == 0 or abs(n_jobs) > LARGEST_WHOLE:
         raise InvalidInputError(
             f"n_jobs must be a positive number, or -1 for all cores; it is {shown(n_jobs)}."
         )

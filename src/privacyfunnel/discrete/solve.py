@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..checks import whole_number
-from ..errors import ConvergenceWarning
+from ..errors import ConvergenceWarning, FewRecordsWarning
 from ..frontier import Frontier
 from ..joint import Joint
 from ..progress import progress_bar
 from ..solution import Solution, Status
 from ..tradeoff import TradeoffPoint
+from ..uncertainty import few_records
 from .arguments import (
     check_betas,
     check_limits,
@@ -120,7 +121,7 @@ def solve(
         solution = _solve_exactly(problem, options, asked, limits, progress)
     else:
         solution = _solve_either_way(problem, options, asked, limits, progress)
-    return _warned(replace(solution, seconds=time.perf_counter() - begun))
+    return _finished(solution, begun)
 
 
 def _solve_exactly(
@@ -298,7 +299,7 @@ def frontier(
             options.seed,
             progress,
         )
-        return _warned_front(front, front.points)
+        return _warned_front(joint, front, front.points)
     search = Search(problem, options)
     with progress_bar(f"Frontier with {options.method}", progress) as report:
         if checked is not None:
@@ -306,7 +307,7 @@ def frontier(
         else:
             search.run(_first_betas(options.method, min(total, FIRST_BETAS)), report=report)
             search.trace(total, report)
-    return _warned_front(search.frontier, search.points)
+    return _warned_front(joint, search.frontier, search.points)
 
 
 def perfect_privacy(joint: Joint) -> Solution:
@@ -318,16 +319,38 @@ def perfect_privacy(joint: Joint) -> Solution:
     """
     from .exact.entry import perfect_solution
 
-    return perfect_solution(joint)
+    begun = time.perf_counter()
+    return _finished(perfect_solution(joint), begun)
 
 
-def _warned(solution: Solution) -> Solution:
+def _finished(solution: Solution, begun: float) -> Solution:
+    """The solution with notes and warnings on what its numbers do not say by themselves."""
+    notes = solution.notes
+    limit, most = solution.max_leakage, solution.joint.mutual_information
+    if limit is not None and limit >= most > 0.0:
+        notes = (
+            f"The limit max_leakage = {limit:g} bit does nothing: releasing X itself leaks {most:.4g} bit, "
+            "I(X;Y). Ask for less to hide something.",
+            *notes,
+        )
+    few = solution.few_records()
+    if few is not None:
+        notes = (few, *notes)
+        warnings.warn(few, FewRecordsWarning, stacklevel=3)
     if not solution.status.ok:
         warnings.warn(f"{solution.method}: {solution.status.value}", ConvergenceWarning, stacklevel=3)
-    return solution
+    return replace(solution, notes=notes, seconds=time.perf_counter() - begun)
 
 
-def _warned_front(front: Frontier, points: Sequence[TradeoffPoint]) -> Frontier:
+def _warned_front(joint: Joint, front: Frontier, points: Sequence[TradeoffPoint]) -> Frontier:
+    few = few_records(joint)
+    if few is not None:
+        warnings.warn(
+            f"{few}: on new people a release may leak far more than its point says; solve tells how much. "
+            "Merge rare letters, or use fewer columns.",
+            FewRecordsWarning,
+            stacklevel=3,
+        )
     early = [point for point in points if point.status is not None and not point.status.ok]
     if early:
         warnings.warn(

@@ -152,7 +152,6 @@ def _widest_gap(front: Frontier) -> Target | None:
 
 def perfect_solution(joint: Joint) -> Solution:
     """See `privacyfunnel.perfect_privacy`."""
-    begun = time.perf_counter()
     problem = Problem(joint)
     p, most = perfect_release(reduce(problem))
     status, bound = claim(problem, p, FREE, Status.OPTIMAL, -most, KNOWN * NATS_PER_BIT)
@@ -163,7 +162,6 @@ def perfect_solution(joint: Joint) -> Solution:
         status=status,
         max_leakage=0.0,
         lower_bound=bound / NATS_PER_BIT,
-        seconds=time.perf_counter() - begun,
     )
 
 
