@@ -225,6 +225,27 @@ def test_a_frontier_asks_for_numbers_too(options):
         pf.frontier(paper_joint(), method="dca", n_starts=1, **options)
 
 
+def test_a_frontier_of_several_methods_is_that_of_each_together():
+    options = {"n_points": 3, "n_starts": 2, "rng": 0}
+    methods = ["greedy", "dca-ridge", "exact", "greedy"]
+    front = quiet(pf.frontier, paper_joint(), method=methods, alpha=0.3, n_z=3, **options)
+    assert front.methods == ("greedy", "dca-ridge", "exact")
+    own = {"greedy": {}, "dca-ridge": {"alpha": 0.3, "n_z": 3}, "exact": {}}
+    for name, settings in own.items():
+        alone = quiet(pf.frontier, paper_joint(), method=name, **settings, **options)
+        found, expected = front.select(name), alone.select(name)
+        assert [(p.utility, p.leakage) for p in found.points] == [
+            (p.utility, p.leakage) for p in expected.points
+        ]
+    assert front.support_lines
+    with pytest.raises(InvalidInputError, match="alpha belongs to"):
+        pf.frontier(paper_joint(), method=["greedy", "dca"], alpha=0.3)
+    with pytest.raises(InvalidInputError, match="method must be one of"):
+        pf.frontier(paper_joint(), method=["greedy", "magic"])
+    with pytest.raises(InvalidInputError, match="at least one value"):
+        pf.frontier(paper_joint(), method=[])
+
+
 @pytest.mark.parametrize("method", [*SOLVERS, "auto"])
 def test_utility_of_x_but_for_rounding_is_that_of_x(method):
     whole = paper_joint().entropy_x
@@ -304,6 +325,8 @@ def test_tables_that_memory_cannot_hold_are_refused_before_any_work(method):
     for function, target in ((pf.solve, {"min_utility": 1.0}), (pf.frontier, {})):
         with pytest.raises(InvalidInputError, match=r"100,000 letters of X .* GiB of memory.* Merge rare"):
             function(joint, method=method, **target)
+    with pytest.raises(InvalidInputError, match="GiB of memory"):
+        pf.perfect_privacy(joint)
 
 
 def test_few_symbols_for_many_letters_fit(monkeypatch):

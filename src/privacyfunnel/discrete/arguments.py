@@ -31,8 +31,7 @@ def check_target(
     joint: Joint, beta: float | None, min_utility: float | None, max_leakage: float | None
 ) -> tuple[str, float]:
     """The one target that is given, and its value."""
-    if not isinstance(joint, Joint):
-        raise InvalidInputError(f"solve: joint must be a Joint; it is a {type(joint).__name__}.")
+    require_joint(joint, "solve")
     given = dict(zip(TARGETS, (beta, min_utility, max_leakage), strict=True))
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
@@ -50,6 +49,12 @@ def check_target(
     return named[0], min(value, joint.entropy_x)
 
 
+def require_joint(joint: Any, name: str) -> None:
+    """InvalidInputError for anything but a Joint."""
+    if not isinstance(joint, Joint):
+        raise InvalidInputError(f"{name}: joint must be a Joint; it is a {type(joint).__name__}.")
+
+
 def check_method(method: Any, n_z: Any) -> None:
     """Refuse an unknown method, and n_z for the one that does not have it."""
     if method not in METHODS:
@@ -58,6 +63,27 @@ def check_method(method: Any, n_z: Any) -> None:
         raise InvalidInputError(
             "n_z belongs to the local methods; exact finds the best number of symbols itself."
         )
+
+
+def check_methods(method: Any, n_z: Any) -> tuple[str, ...]:
+    """The methods of a frontier: one, or several without repetitions."""
+    names = tuple(dict.fromkeys(_several(method)))
+    for name in names:
+        check_method(name, n_z if len(names) == 1 else None)
+    return names
+
+
+def own_settings(name: str, names: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings n_z, alpha and penalty for one of several methods: those that it has.
+
+    What none of them has is left, for `make_options` to refuse.
+    """
+    owners = {
+        "n_z": [one for one in names if one != "exact"],
+        "alpha": [one for one in names if one in PAPER_METHODS],
+        "penalty": [one for one in names if one == "splitting"],
+    }
+    return {key: value if name in (owners[key] or names) else None for key, value in settings.items()}
 
 
 def check_betas(betas: Any) -> list[float]:
@@ -110,18 +136,20 @@ def check_size(problem: Problem, options: Options, *, whole: bool) -> None:
     `whole` says that Z = X, a table of letters and letters, is among what is looked at.
     """
     n_x = problem.joint.n_x
-    n_tables = WORKING_TABLES
-    widest = max(options.n_z)
-    if options.method in DETERMINISTIC:
-        widest = n_x
-    else:
-        n_tables += options.n_starts * len(options.n_z)
-    needed = 8 * n_x * max(widest * n_tables, n_x * WORKING_TABLES if whole else 0)
+    if whole or options.method in DETERMINISTIC:
+        require_memory(n_x, n_x, WORKING_TABLES)
+    if options.method not in DETERMINISTIC:
+        require_memory(n_x, max(options.n_z), WORKING_TABLES + options.n_starts * len(options.n_z))
+
+
+def require_memory(n_x: int, n_z: int, n_tables: int) -> None:
+    """InvalidInputError where this computer cannot hold so many tables (n_x, n_z)."""
+    needed = 8 * n_x * n_z * n_tables
     if needed > memory_size():
         raise InvalidInputError(
-            f"{n_x:,} letters of X and up to {max(widest, n_x if whole else 1):,} symbols of Z need about "
-            f"{needed / 2**30:,.0f} GiB of memory, and this computer has {memory_size() / 2**30:,.0f}. Merge "
-            "rare letters or round values, or use a smaller n_z and n_starts."
+            f"{n_x:,} letters of X and {n_z:,} symbols of Z need about {needed / 2**30:,.1f} GiB of memory; "
+            f"this computer has {memory_size() / 2**30:,.1f}. Merge rare letters or round values, or use a "
+            "smaller n_z and n_starts."
         )
 
 
@@ -139,7 +167,7 @@ def _several(values: Any) -> list[Any]:
         return [values]
     several = values.ravel().tolist() if isinstance(values, np.ndarray) else list(values)
     if not several:
-        raise InvalidInputError("n_z and alpha must hold at least one number each; one of them is empty.")
+        raise InvalidInputError("method, n_z and alpha must hold at least one value each; one is empty.")
     return several
 
 

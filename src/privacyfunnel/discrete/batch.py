@@ -129,7 +129,9 @@ def random_starts(
 
 
 def as_seed(rng: Any) -> np.random.SeedSequence:
-    """A seed sequence from None, an int, a sequence of ints or a Generator."""
+    """A seed sequence from None, an int, a sequence of ints, a Generator or itself."""
+    if isinstance(rng, np.random.SeedSequence):
+        return rng
     if isinstance(rng, np.random.Generator):
         return np.random.SeedSequence([int(word) for word in rng.integers(2**32, size=4)])
     try:

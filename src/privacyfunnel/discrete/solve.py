@@ -8,31 +8,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..checks import whole_number
 from ..errors import ConvergenceWarning, FewRecordsWarning
 from ..frontier import Frontier
 from ..joint import Joint
 from ..progress import progress_bar
-from ..solution import Solution, Status
-from ..tradeoff import TradeoffPoint
+from ..solution import Solution
 from ..uncertainty import few_records
 from .arguments import (
+    WORKING_TABLES,
     check_betas,
     check_limits,
     check_method,
+    check_methods,
     check_size,
     check_target,
     make_options,
+    own_settings,
+    require_joint,
+    require_memory,
 )
-from .batch import PAPER_METHODS, n_workers
-from .problem import NATS_PER_BIT, FloatArray, Problem
-from .search import Options, Search, corners_around
-
-FIRST_BETAS = 16  # how many values of β a constrained search looks at before its own slopes
-AUTO_SECONDS = 20.0  # that auto gives exact, and exact at least gives dca where nothing was proved
-UNLISTED_SECONDS = 5.0  # of these, where there are more sets of letters than can be listed for a proof
+from .batch import as_seed, n_workers
+from .problem import Problem
+from .search import Options, Search
+from .ways import FIRST_BETAS, LEAST_TOL, first_betas, solve_either_way, solve_exactly, solve_locally
 
 
 def solve(
@@ -116,134 +115,18 @@ def solve(
     proving = method == "exact" or (method == "auto" and n_z is None)
     check_size(problem, options, whole=proving or asked[0] != "beta")
     if not proving:
-        solution = _solve_locally(problem, options, asked, progress)
+        solution = solve_locally(problem, options, asked, progress)
     elif method == "exact":
-        solution = _solve_exactly(problem, options, asked, limits, progress)
+        solution = solve_exactly(problem, options, asked, limits, progress)
     else:
-        solution = _solve_either_way(problem, options, asked, limits, progress)
+        solution = solve_either_way(problem, options, asked, limits, progress)
     return _finished(solution, begun)
-
-
-def _solve_exactly(
-    problem: Problem,
-    options: Options,
-    asked: tuple[str, float],
-    limits: tuple[float, float],
-    progress: bool | None,
-) -> Solution:
-    """The result of `exact`, and where it proved no optimum the better one of it and `dca`."""
-    found = _prove(problem, options, asked, limits, progress)
-    if found.status in (Status.OPTIMAL, Status.INTERRUPTED):
-        return found
-    end = time.perf_counter() + max(limits[0], AUTO_SECONDS)
-    local = _solve_locally(problem, replace(options, end=end), asked, progress, _channel(problem, found))
-    if local.objective >= found.objective:
-        return found
-    note = f"dca improved the release that exact had found by {found.objective - local.objective:.2g} bit."
-    return _bounded(replace(found, mechanism=local.mechanism), found, note)
-
-
-def _solve_either_way(
-    problem: Problem,
-    options: Options,
-    asked: tuple[str, float],
-    limits: tuple[float, float],
-    progress: bool | None,
-) -> Solution:
-    """What `auto` does: `exact` for a while, and where that proves no optimum, `dca` from what it found."""
-    from .exact.entry import worth_trying
-
-    if not worth_trying(problem, asked):
-        local = _solve_locally(problem, options, asked, progress)
-        return replace(
-            local, notes=(*local.notes, "auto left exact out: the joint is too large for a proof.")
-        )
-    seconds = min(limits[0], AUTO_SECONDS)
-    found = _prove(problem, options, asked, (seconds, limits[1]), progress, UNLISTED_SECONDS)
-    if found.status in (Status.OPTIMAL, Status.INTERRUPTED):
-        return found
-    local = _solve_locally(problem, options, asked, progress, _channel(problem, found))
-    note = (
-        f"auto tried exact first, for {found.seconds:.1f} s: the optimum was not proved "
-        f"({found.status.name}), its bound is kept, and dca went on from its release."
-    )
-    return _bounded(local, found, note)
-
-
-def _prove(
-    problem: Problem,
-    options: Options,
-    asked: tuple[str, float],
-    limits: tuple[float, float],
-    progress: bool | None,
-    unlisted_seconds: float = np.inf,
-) -> Solution:
-    """The result of `exact` alone."""
-    from .exact.engine import Limits
-    from .exact.entry import solve_exact
-    from .exact.master import Target
-
-    kind, value = asked
-    target = Target(kind, value if kind == "beta" else value * NATS_PER_BIT)
-    # Rounding alone is worth 1e-12 bit; less than that cannot be proved.
-    within = Limits(max(options.tol, 1e-11), *limits, unlisted_seconds)
-    return solve_exact(problem, target, within, n_workers(options.n_jobs), options.seed, progress)
-
-
-def _channel(problem: Problem, solution: Solution) -> FloatArray:
-    """The release on the letters that occur."""
-    return np.ascontiguousarray(solution.mechanism.p_z_given_x[problem.rows])
-
-
-def _bounded(solution: Solution, proved: Solution, note: str) -> Solution:
-    """The solution with what was proved about all releases, and a note on how it was found."""
-    bound = None if proved.lower_bound is None else min(proved.lower_bound, solution.objective)
-    return replace(solution, lower_bound=bound, notes=(*proved.notes, note))
-
-
-def _solve_locally(
-    problem: Problem,
-    options: Options,
-    asked: tuple[str, float],
-    progress: bool | None,
-    start: FloatArray | None = None,
-) -> Solution:
-    """The best that a local method finds, not worse than the release `start`."""
-    search = Search(problem, options)
-    kind, value = asked
-    with progress_bar(f"Solving with {options.method}", progress) as report:
-        if kind == "beta":
-            runs = search.run([value], [] if start is None else [start], report)
-            best = min(runs, key=lambda run: run.objective)
-            mechanism, status = problem.mechanism(best.p), best.status
-            history, n_steps = best.history / NATS_PER_BIT, best.n_steps
-        else:
-            if start is not None:
-                search.add_release(start)
-            search.run(_first_betas(options.method, FIRST_BETAS), report=report)
-            if options.method == "greedy" and kind == "min_utility":
-                search.add_native_greedy(value)
-            history = np.array(search.refine(**{kind.split("_")[1]: value}))
-            front = search.frontier
-            wanted = value if kind == "min_utility" else front.utility_at(value)
-            mechanism, status = front.mechanism_at(wanted), _status_at(front, wanted)
-            n_steps = search.n_steps
-    return Solution(
-        joint=problem.joint,
-        mechanism=mechanism,
-        method=options.method,
-        status=status,
-        **{kind: value},
-        history=history,
-        n_steps=n_steps,
-        notes=_notes(problem, options.method),
-    )
 
 
 def frontier(
     joint: Joint,
     *,
-    method: str = "auto",
+    method: str | Sequence[str] = "auto",
     n_points: int = 40,
     betas: Sequence[float] | None = None,
     n_z: int | Sequence[int] | None = None,
@@ -264,8 +147,12 @@ def frontier(
     ----------
     joint : Joint
         The distribution of public X and private Y.
-    method, n_z, n_starts, alpha, penalty, tol, max_steps, time_limit, node_limit, rng, n_jobs, progress
+    method : str or several
+        As for `solve`; ``auto`` takes ``exact`` where a proof is likely within minutes for each point, else
+        ``dca``. Points of several methods come in one frontier, and `Frontier.select` gives those of one.
+    n_z, n_starts, alpha, penalty, tol, max_steps, time_limit, node_limit, rng, n_jobs, progress
         As for `solve`, limits for each point. Every combination of β, n_z, α and start is run, in one batch.
+        Of several methods each takes the settings that it has.
     n_points : int
         ``exact``: at most how many utilities to solve for, each where least is proved so far. Others: how
         many values of β to spend, the first 16 on a geometric grid, the rest on slopes of the hull.
@@ -279,35 +166,62 @@ def frontier(
         and Z = X are always among the points. ``exact`` adds proved lines below every release
         (`Frontier.lower_bound_at`).
     """
-    check_method(method, n_z)
+    require_joint(joint, "frontier")
+    methods = check_methods(method, n_z)
     limits = check_limits(time_limit, node_limit)
-    checked = None if betas is None else check_betas(betas)
-    total = whole_number("n_points", n_points)
+    spent = check_betas(betas) if betas is not None else whole_number("n_points", n_points)
     problem = Problem(joint)
-    options = make_options(problem, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs)
-    check_size(problem, options, whole=True)
-    if method == "exact" or (method == "auto" and n_z is None and _likely_provable(problem)):
-        from .exact.engine import Limits
-        from .exact.entry import frontier_exact
-
-        front = frontier_exact(
-            problem,
-            checked,
-            total,
-            Limits(max(options.tol, 1e-11), *limits),
-            n_workers(n_jobs),
-            options.seed,
-            progress,
+    seed = as_seed(rng)
+    ways = []
+    for name in methods:
+        own = own_settings(name, methods, {"n_z": n_z, "alpha": alpha, "penalty": penalty})
+        options = make_options(
+            problem, name, n_starts=n_starts, tol=tol, max_steps=max_steps, rng=seed, n_jobs=n_jobs, **own
         )
-        return _warned_front(joint, front, front.points)
+        check_size(problem, options, whole=True)
+        exact = name == "exact" or (name == "auto" and n_z is None and _likely_provable(problem))
+        ways.append((options, exact))
+    fronts = [
+        _prove_frontier(problem, options, spent, limits, progress)
+        if exact
+        else _search_frontier(problem, options, spent, progress)
+        for options, exact in ways
+    ]
+    _warn_of_few_records(joint)
+    for front in fronts:
+        _warn_of_early_stops(front)
+    return fronts[0].merge(*fronts[1:])
+
+
+def _prove_frontier(
+    problem: Problem,
+    options: Options,
+    spent: list[float] | int,
+    limits: tuple[float, float],
+    progress: bool | None,
+) -> Frontier:
+    """The frontier of `exact`: for these values of β, or for so many points."""
+    from .exact.engine import Limits
+    from .exact.entry import frontier_exact
+
+    betas, n_points = (spent, len(spent)) if isinstance(spent, list) else (None, spent)
+    within = Limits(max(options.tol, LEAST_TOL), *limits)
+    workers = n_workers(options.n_jobs)
+    return frontier_exact(problem, betas, n_points, within, workers, options.seed, progress)
+
+
+def _search_frontier(
+    problem: Problem, options: Options, spent: list[float] | int, progress: bool | None
+) -> Frontier:
+    """The frontier of a local method: for these values of β, or for so many."""
     search = Search(problem, options)
     with progress_bar(f"Frontier with {options.method}", progress) as report:
-        if checked is not None:
-            search.run(checked, report=report)
+        if isinstance(spent, list):
+            search.run(spent, report=report)
         else:
-            search.run(_first_betas(options.method, min(total, FIRST_BETAS)), report=report)
-            search.trace(total, report)
-    return _warned_front(joint, search.frontier, search.points)
+            search.run(first_betas(options.method, min(spent, FIRST_BETAS)), report=report)
+            search.trace(spent, report)
+    return search.frontier
 
 
 def perfect_privacy(joint: Joint) -> Solution:
@@ -320,6 +234,8 @@ def perfect_privacy(joint: Joint) -> Solution:
     from .exact.entry import perfect_solution
 
     begun = time.perf_counter()
+    require_joint(joint, "perfect_privacy")
+    require_memory(joint.n_x, joint.n_x, WORKING_TABLES)
     return _finished(perfect_solution(joint), begun)
 
 
@@ -342,7 +258,7 @@ def _finished(solution: Solution, begun: float) -> Solution:
     return replace(solution, notes=notes, seconds=time.perf_counter() - begun)
 
 
-def _warned_front(joint: Joint, front: Frontier, points: Sequence[TradeoffPoint]) -> Frontier:
+def _warn_of_few_records(joint: Joint) -> None:
     few = few_records(joint)
     if few is not None:
         warnings.warn(
@@ -351,41 +267,21 @@ def _warned_front(joint: Joint, front: Frontier, points: Sequence[TradeoffPoint]
             FewRecordsWarning,
             stacklevel=3,
         )
-    early = [point for point in points if point.status is not None and not point.status.ok]
+
+
+def _warn_of_early_stops(front: Frontier) -> None:
+    runs = [point for point in front.points if point.status is not None]
+    early = [point for point in runs if point.status is not None and not point.status.ok]
     if early:
         warnings.warn(
-            f"{early[0].method}: {len(early)} of {len(points)} runs stopped before their stop rule was met; "
+            f"{early[0].method}: {len(early)} of {len(runs)} runs stopped before their stop rule was met; "
             "their best results are among the points. The status of each point says why.",
             ConvergenceWarning,
             stacklevel=3,
         )
-    return front
 
 
 def _likely_provable(problem: Problem) -> bool:
     from .exact.entry import likely_provable
 
     return likely_provable(problem)
-
-
-def _first_betas(method: str, n: int) -> list[float]:
-    """A geometric grid of β. From β = 1 on, Z = X is optimal; only the paper's solvers, which do not
-    minimise L, find other points there."""
-    lowest, highest = (0.1, 10.0) if method in PAPER_METHODS else (0.01, 0.99)
-    return [float(beta) for beta in np.geomspace(lowest, highest, n)]
-
-
-def _status_at(front: Frontier, utility: float) -> Status:
-    """The status of the corners around a utility: the first that is not ok, or one of them."""
-    corners = corners_around(front, utility)
-    found = [point.status for point in corners if point.status is not None]
-    return next((status for status in found if not status.ok), found[0] if found else Status.FINISHED)
-
-
-def _notes(problem: Problem, method: str) -> tuple[str, ...]:
-    if method in PAPER_METHODS and problem.rank < problem.n_y:
-        return (
-            f"P(Y|X) has rank {problem.rank} with {problem.n_y} letters of Y; the paper assumes full row "
-            "rank. The step's target is a least-squares one.",
-        )
-    return ()

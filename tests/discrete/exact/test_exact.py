@@ -326,7 +326,7 @@ def test_auto_leaves_at_once_what_is_too_large_to_begin(monkeypatch):
 
 def test_auto_gives_up_soon_where_not_all_sets_can_be_listed(monkeypatch):
     monkeypatch.setattr("privacyfunnel.discrete.exact.pricing.MOST_LISTED", 50)
-    monkeypatch.setattr("privacyfunnel.discrete.solve.UNLISTED_SECONDS", 0.0)
+    monkeypatch.setattr("privacyfunnel.discrete.ways.UNLISTED_SECONDS", 0.0)
     solution = pf.solve(random_joint(np.random.default_rng(0), 10, 6), beta=0.02, rng=0)
     assert solution.status.ok
     assert "TOO_LARGE" in solution.notes[-1]
