@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import finite_number, whole_number
 from .errors import InvalidInputError, UnknownLetterError
 from .information import require_pair, utility_and_leakage
 from .joint import Joint
@@ -258,10 +259,10 @@ def _check(
     mechanism: TableMechanism, joint: Joint, level: float, n_draws: int, name: str
 ) -> tuple[FloatArray, int | None]:
     require_pair(mechanism, joint, name)
-    if not 0 < level < 1:
+    if not 0 < finite_number("level", level, 0.0) < 1:
         raise InvalidInputError(f"level must be between 0 and 1, such as 0.95; it is {level}.")
     least = math.ceil(4 / (1 - level))
-    if n_draws < least:
+    if whole_number("n_draws", n_draws) < least:
         raise InvalidInputError(f"n_draws must be at least {least} for level {level}; it is {n_draws}.")
     return _rows_for(mechanism, joint), joint.n_samples
 
