@@ -9,8 +9,8 @@ import privacyfunnel as pf
 
 
 def describe(name: str, joint: pf.Joint, solution: pf.Solution) -> None:
-    interval, profile = solution.leakage_interval(rng=0), pf.measure(joint, solution.mechanism)
-    twice = pf.repeated_leakage(joint, solution.mechanism, 2)
+    interval, profile = solution.leakage_interval(rng=0), pf.measure(solution.mechanism, joint)
+    twice = pf.repeated_leakage(solution.mechanism, joint, 2)
     print(f"\n{name}: utility {solution.utility:.5f}, leakage {solution.leakage:.5f} bit")
     print(
         f"proved: objective {solution.objective:.6f} ≥ {solution.lower_bound:.6f}, gap {solution.gap:.1e} bit"

@@ -26,7 +26,7 @@ def curves(joint: pf.Joint, quick: bool) -> dict[str, pf.Frontier]:
         lowest = pf.frontier(joint, method=method, **sweep).pareto()  # what the paper's figure shows
         found[method] = pf.Frontier.for_joint(joint, lowest)
     maps = [pf.TableMechanism(np.eye(3)[labels], x_labels=joint.x_labels) for labels in PARTITIONS]
-    points = [(pf.measure(joint, m).utility, pf.measure(joint, m).leakage, "map", m) for m in maps]
+    points = [(pf.measure(m, joint).utility, pf.measure(m, joint).leakage, "map", m) for m in maps]
     return found | {"deterministic": pf.Frontier.for_joint(joint, [pf.TradeoffPoint(*p) for p in points])}
 
 

@@ -24,10 +24,10 @@ def main(folder: Path) -> None:
     print(f"proved: no release with this leakage has more than {-solution.lower_bound:.4f} bit of utility")
     print(f"leakage on the population, 95 %: {interval.low:.4f} to {interval.high:.4f} bit")
 
-    profile = pf.measure(joint, solution.mechanism)
+    profile = pf.measure(solution.mechanism, joint)
     print(f"best guess of sex is right: {profile.guess_before:.3f} before, {profile.guess_after:.3f} after")
     for k in (1, 2, 5):
-        repeated = pf.repeated_leakage(joint, solution.mechanism, k)
+        repeated = pf.repeated_leakage(solution.mechanism, joint, k)
         print(f"leakage of {k} releases of the same record: {repeated.value:.4f} bit ({repeated.kind})")
 
     path = folder / "mechanism.json"

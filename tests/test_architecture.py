@@ -14,7 +14,7 @@ PACKAGE = Path(pf.__file__).parent
 
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "labels", "names", "progress"},
+    {"errors", "checks", "labels", "names", "progress"},
     {"channels", "information", "sampling", "frames", "resampling"},
     {"tabulate", "joint", "sql", "columns", "persistence", "mechanism"},
     {"solution", "uncertainty", "tradeoff", "frontier"},
@@ -89,6 +89,7 @@ def test_exported_members():
     assert sorted(pf.__all__) == pf.__all__ == sorted(set(pf.__all__))
     for name in pf.__all__:
         assert getattr(pf, name) is not None
+    assert dir(pf) == sorted([*pf.__all__, "__version__"])
     assert callable(pf.frontier)
     assert callable(pf.audit)  # a package, too
 

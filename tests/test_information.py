@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,14 +31,15 @@ from privacyfunnel.information import (
 )
 from privacyfunnel.joint import Joint
 from privacyfunnel.mechanism import TableMechanism
+from privacyfunnel.uncertainty import held_out_leakage, leakage_interval, utility_interval
 
-Case = tuple[Joint, TableMechanism]
+Case = tuple[TableMechanism, Joint]
 
 
 @st.composite
 def cases(draw: st.DrawFn, max_x: int = 5, max_y: int = 4, max_z: int = 4) -> Case:
     joint = draw(joints(max_x, max_y))
-    return joint, TableMechanism(draw(channels(joint.n_x, max_z)))
+    return TableMechanism(draw(channels(joint.n_x, max_z))), joint
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def xor() -> Case:
     for a, b in itertools.product((0, 1), repeat=2):
         p_xy[2 * a + b, a ^ b] = 0.25
         channel[2 * a + b, a] = channel[2 * a + b, 2 + b] = 0.5
-    return Joint(p_xy), TableMechanism(channel)
+    return TableMechanism(channel), Joint(p_xy)
 
 
 def slow_information(p_ab: np.ndarray) -> float:
@@ -105,13 +107,13 @@ def test_binary_symmetric_channel() -> None:
         largest_pointwise_leakage=math.log2(1.5),
         smallest_pointwise_leakage=-1.0,
     )
-    assert vars(measure(joint, mechanism)) == pytest.approx(vars(expected), abs=1e-15)
+    assert vars(measure(mechanism, joint)) == pytest.approx(vars(expected), abs=1e-15)
 
 
 def test_erasure_rules_letters_out() -> None:
     """Z tells x with probability 0.3 and nothing otherwise."""
     joint = Joint([[0.25, 0], [0, 0.75]])
-    profile = measure(joint, TableMechanism([[0.3, 0, 0.7], [0, 0.3, 0.7]]))
+    profile = measure(TableMechanism([[0.3, 0, 0.7], [0, 0.3, 0.7]]), joint)
     assert profile.leakage == pytest.approx(0.3 * joint.entropy_y, abs=1e-15)
     assert profile.guess_before == 0.75
     assert profile.guess_after == pytest.approx(0.3 + 0.7 * 0.75)
@@ -127,7 +129,7 @@ def test_erasure_rules_letters_out() -> None:
 
 @given(cases())
 def test_mutual_information_is_its_definition(case: Case) -> None:
-    joint, mechanism = case
+    mechanism, joint = case
     assert mutual_information(joint.p_xy) == pytest.approx(slow_information(joint.p_xy), abs=1e-13)
     p_xz = joint.p_x[:, None] * mechanism.p_z_given_x
     p_yz = np.array([[float(p) for p in row] for row in slow_joint_yz(joint, mechanism.p_z_given_x)])
@@ -138,8 +140,8 @@ def test_mutual_information_is_its_definition(case: Case) -> None:
 
 @given(cases())
 def test_measures_are_their_definitions(case: Case) -> None:
-    joint, mechanism = case
-    profile = measure(joint, mechanism)
+    mechanism, joint = case
+    profile = measure(mechanism, joint)
     channel = mechanism.p_z_given_x
     p_yz = slow_joint_yz(joint, channel)
     p_y = [sum(Fraction(float(p)) for p in joint.p_xy[:, y]) for y in range(joint.n_y)]
@@ -176,8 +178,8 @@ def test_pointwise_leakage_tells_underflow_from_impossible() -> None:
 
 @given(cases())
 def test_measures_are_ordered(case: Case) -> None:
-    joint, mechanism = case
-    profile = measure(joint, mechanism)
+    mechanism, joint = case
+    profile = measure(mechanism, joint)
     slack = 1e-9
     assert 0 <= profile.leakage <= min(profile.utility, joint.mutual_information) + slack
     assert profile.utility <= min(joint.entropy_x, math.log2(mechanism.n_z)) + slack
@@ -193,9 +195,9 @@ def test_measures_are_ordered(case: Case) -> None:
 
 @given(st.data())
 def test_processing_z_leaks_no_more(data: st.DataObject) -> None:
-    joint, mechanism = data.draw(cases())
+    mechanism, joint = data.draw(cases())
     after = mechanism.compose(TableMechanism(data.draw(channels(mechanism.n_z, 4))))
-    first, second = measure(joint, mechanism), measure(joint, after)
+    first, second = measure(mechanism, joint), measure(after, joint)
     for name in (
         "utility",
         "leakage",
@@ -211,11 +213,11 @@ def test_processing_z_leaks_no_more(data: st.DataObject) -> None:
 
 @given(cases(), st.integers(0, 2**32 - 1))
 def test_order_of_letters_does_not_matter(case: Case, seed: int) -> None:
-    joint, mechanism = case
+    mechanism, joint = case
     rng = np.random.default_rng(seed)
     x, y, z = (rng.permutation(n) for n in (joint.n_x, joint.n_y, mechanism.n_z))
-    shuffled = Joint(joint.p_xy[np.ix_(x, y)]), TableMechanism(mechanism.p_z_given_x[np.ix_(x, z)])
-    assert vars(measure(*shuffled)) == pytest.approx(vars(measure(joint, mechanism)), rel=1e-9, abs=1e-9)
+    shuffled = TableMechanism(mechanism.p_z_given_x[np.ix_(x, z)]), Joint(joint.p_xy[np.ix_(x, y)])
+    assert vars(measure(*shuffled)) == pytest.approx(vars(measure(mechanism, joint)), rel=1e-9, abs=1e-9)
     once, again = (repeated_leakage(*pair, 3).value for pair in (shuffled, case))
     assert once == pytest.approx(again, abs=1e-12)
 
@@ -228,18 +230,18 @@ def test_no_kind_of_joint_gives_nan_or_warnings(kind: str) -> None:
         tiny = np.full((n_x, 3), 1e-300)
         tiny[:, 0] = 1
         for channel in (np.ones((n_x, 1)), np.eye(n_x), tiny, rng.dirichlet(np.ones(4), size=n_x)):
-            profile = measure(joint, TableMechanism(channel))
+            profile = measure(TableMechanism(channel), joint)
             assert not any(math.isnan(value) for value in vars(profile).values())
             for k in (1, 2, 5):
                 for entries in (10**7, 1):
-                    assert repeated_leakage(joint, TableMechanism(channel), k, max_entries=entries).value >= 0
+                    assert repeated_leakage(TableMechanism(channel), joint, k, max_entries=entries).value >= 0
 
 
 def test_letters_of_probability_zero_count_for_nothing() -> None:
     joint = Joint([[0.3, 0, 0.2], [0.1, 0, 0.4], [0, 0, 0]])
     shared = [[0.5, 0.5, 0], [0.9, 0.1, 0]]
-    small = Joint([[0.3, 0.2], [0.1, 0.4]]), TableMechanism([row[:2] for row in shared])
-    full = joint, TableMechanism([*shared, [0, 0, 1]])
+    small = TableMechanism([row[:2] for row in shared]), Joint([[0.3, 0.2], [0.1, 0.4]])
+    full = TableMechanism([*shared, [0, 0, 1]]), joint
     assert vars(measure(*full)) == pytest.approx(vars(measure(*small)), abs=1e-15)
     for entries in (10**7, 0):
         values = [repeated_leakage(*pair, 2, max_entries=entries).value for pair in (small, full)]
@@ -251,13 +253,13 @@ def test_letters_of_probability_zero_count_for_nothing() -> None:
 
 @given(cases(max_x=4, max_y=3, max_z=3), st.integers(1, 4))
 def test_repeated_leakage_counts_like_the_product(case: Case, k: int) -> None:
-    joint, mechanism = case
+    mechanism, joint = case
     sequences = list(itertools.product(range(mechanism.n_z), repeat=k))
     p_yz = np.zeros((joint.n_y, len(sequences)))
     for (x, y), p in np.ndenumerate(joint.p_xy):
         for at, symbols in enumerate(sequences):
             p_yz[y, at] += p * math.prod(mechanism.p_z_given_x[x, z] for z in symbols)
-    result = repeated_leakage(joint, mechanism, k)
+    result = repeated_leakage(mechanism, joint, k)
     assert result.kind == "exact"
     assert result.value == pytest.approx(slow_information(p_yz), abs=1e-11)
     assert result.value == pytest.approx(
@@ -267,8 +269,8 @@ def test_repeated_leakage_counts_like_the_product(case: Case, k: int) -> None:
 
 @given(cases(), st.integers(1, 8))
 def test_the_bound_is_a_bound(case: Case, k: int) -> None:
-    joint, mechanism = case
-    exact, bound = repeated_leakage(joint, mechanism, k), repeated_leakage(joint, mechanism, k, max_entries=0)
+    mechanism, joint = case
+    exact, bound = repeated_leakage(mechanism, joint, k), repeated_leakage(mechanism, joint, k, max_entries=0)
     assert (exact.kind, bound.kind) == ("exact", "upper bound")
     assert "I(X;Y)" in bound.note
     assert exact.value <= bound.value + 1e-12
@@ -286,8 +288,8 @@ def test_the_bound_uses_few_weak_releases() -> None:
     """A nearly useless release and a weak dependence: far below I(X;Y), which holds for any k."""
     joint = Joint(np.array([[0.55, 0.45], [0.45, 0.55]]) / 2)
     mechanism = TableMechanism([[0.51, 0.49], [0.49, 0.51]])
-    bound = repeated_leakage(joint, mechanism, 2, max_entries=0).value
-    assert repeated_leakage(joint, mechanism, 2).value < bound < joint.mutual_information / 10
+    bound = repeated_leakage(mechanism, joint, 2, max_entries=0).value
+    assert repeated_leakage(mechanism, joint, 2).value < bound < joint.mutual_information / 10
     utility, _ = utility_and_leakage(joint.p_xy, mechanism.p_z_given_x)
     assert bound == pytest.approx(0.1 * 2 * utility, rel=1e-9)
 
@@ -295,7 +297,7 @@ def test_the_bound_uses_few_weak_releases() -> None:
 def test_many_releases_tell_x_and_stay_exact() -> None:
     rng = np.random.default_rng(4)
     joint, mechanism = random_joint(rng, 3, 3), TableMechanism(rng.dirichlet(np.ones(3), size=3))
-    values = [repeated_leakage(joint, mechanism, k) for k in (1, 10, 100, 1000)]
+    values = [repeated_leakage(mechanism, joint, k) for k in (1, 10, 100, 1000)]
     assert {value.kind for value in values} == {"exact"}
     assert all(a.value < b.value for a, b in itertools.pairwise(values))
     assert values[-1].value == pytest.approx(joint.mutual_information, abs=1e-6)
@@ -307,32 +309,47 @@ def test_equivalent_symbols_and_letters_cost_nothing() -> None:
     joint = random_joint(np.random.default_rng(5), 4, 3)
     two = np.array([[0.2, 0.8], [0.2, 0.8], [0.7, 0.3], [0.7, 0.3]])
     copies = TableMechanism(np.repeat(two, 10, axis=1) / 10)
-    result = repeated_leakage(joint, copies, 30)
+    result = repeated_leakage(copies, joint, 30)
     assert result.kind == "exact"
-    assert result.value == pytest.approx(repeated_leakage(joint, TableMechanism(two), 30).value, abs=1e-12)
+    assert result.value == pytest.approx(repeated_leakage(TableMechanism(two), joint, 30).value, abs=1e-12)
     merged = Joint(joint.p_xy.reshape(2, 2, 3).sum(axis=1))
-    assert repeated_leakage(joint, copies, 10**6, max_entries=0).value <= merged.mutual_information + 1e-12
+    assert repeated_leakage(copies, joint, 10**6, max_entries=0).value <= merged.mutual_information + 1e-12
 
 
-@pytest.mark.parametrize("k", [0, -3, 1.5, None])
+@pytest.mark.parametrize("k", [0, -3, 1.5, None, True])
 def test_the_number_of_releases_is_checked(k: object, xor: Case) -> None:
     with pytest.raises(InvalidInputError, match="k must be a whole number"):
         repeated_leakage(*xor, k)  # type: ignore[arg-type]
 
 
 def test_joint_and_mechanism_must_have_the_same_letters(xor: Case) -> None:
-    joint = Joint(xor[0].p_xy, x_labels="abcd")
+    joint = Joint(xor[1].p_xy, x_labels="abcd")
     for function in (measure, lambda *pair: repeated_leakage(*pair, 2)):
         with pytest.raises(InvalidInputError, match="letters must be those of the joint"):
-            function(joint, xor[1])
+            function(xor[0], joint)
     with pytest.raises(InvalidInputError, match="letters must be those of the joint"):
-        measure(xor[0], TableMechanism(np.eye(3)))
+        measure(TableMechanism(np.eye(3)), xor[1])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [measure, lambda *pair: repeated_leakage(*pair, 2), held_out_leakage, leakage_interval, utility_interval],
+)
+def test_swapped_arguments_get_a_sentence(function: Any, xor: Case) -> None:
+    mechanism, joint = xor
+    function(mechanism, joint)
+    with pytest.raises(InvalidInputError, match="the mechanism comes first; swap it with the joint"):
+        function(joint, mechanism)
+    with pytest.raises(InvalidInputError, match="first argument must be a TableMechanism; it is a ndarray"):
+        function(mechanism.p_z_given_x, joint)
+    with pytest.raises(InvalidInputError, match="second argument must be a Joint; it is a TableMechanism"):
+        function(mechanism, mechanism)
 
 
 def test_plain_functions_agree_with_the_profile(xor: Case) -> None:
-    joint, mechanism = random_joint(np.random.default_rng(6), 4, 3), xor[1]
+    joint, mechanism = random_joint(np.random.default_rng(6), 4, 3), xor[0]
     p_yz = joint.p_xy.T @ mechanism.p_z_given_x
-    profile = measure(joint, mechanism)
+    profile = measure(mechanism, joint)
     assert bayes_success(p_yz) == profile.guess_after
     assert bayes_success(joint.p_y[:, None]) == profile.guess_before
     assert min_entropy_leakage(p_yz) == profile.min_entropy_leakage

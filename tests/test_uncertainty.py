@@ -411,6 +411,9 @@ def test_bad_arguments_are_named_with_the_remedy():
         leakage_interval(mechanism, joint, level=95)
     with pytest.raises(InvalidInputError, match="n_draws must be at least 80"):
         leakage_interval(mechanism, joint, n_draws=10)
+    for wrong in ({"level": "0.95"}, {"level": True}, {"n_draws": 1e3}, {"n_draws": "200"}):
+        with pytest.raises(InvalidInputError, match="must be a"):
+            leakage_interval(mechanism, joint, **wrong)
     with pytest.raises(InvalidInputError, match="from_counts"):
         split_joint(Joint(TRUTH))
     with pytest.raises(InvalidInputError, match="from_counts"):

@@ -69,6 +69,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """The public names and no others."""
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> Any:
     """Import the audit when it is first asked for; the package `audit` can be called like a function."""
     if name in ("audit", "AuditReport"):

@@ -108,11 +108,10 @@ def _find(mechanism: TableMechanism, columns: Sequence[Any]) -> IntArray:
 
     letters = mechanism._letters
     try:
-        arrays = [column.to_arrow() for column in columns]
-    except pa.ArrowException:  # a pandas column of mixed objects
+        return letters.find_columns([column.to_arrow() for column in columns])
+    except pa.ArrowException:  # a pandas column of mixed objects, or of intervals
         lists = [column.to_list() for column in columns]
         return letters.find_all(list(zip(*lists, strict=True)) if letters.are_tuples else lists[0])
-    return letters.find_columns(arrays)
 
 
 def _gather(mechanism: TableMechanism, symbols: IntArray, like: Any, name: str) -> Any:

@@ -13,7 +13,8 @@ Every exception is also the built-in that a caller would think of catching::
     └── NotConvergedError (RuntimeError)      raised by Solution.raise_for_status()
 
     PrivacyFunnelWarning (UserWarning)
-    └── ConvergenceWarning                    a solver stopped before its stop rule was met
+    ├── ConvergenceWarning                    a solver stopped before its stop rule was met
+    └── FewRecordsWarning                     what holds for these records may not hold for new people
 
 A message says what is wrong, where, and what to do instead. A value in it is `shortened`.
 """
@@ -80,3 +81,7 @@ class PrivacyFunnelWarning(UserWarning):
 
 class ConvergenceWarning(PrivacyFunnelWarning):
     """A solver stopped before its stop rule was met; the result says how far it got."""
+
+
+class FewRecordsWarning(PrivacyFunnelWarning):
+    """A joint was estimated from few records a letter: on new people a release may leak far more."""

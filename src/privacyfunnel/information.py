@@ -162,9 +162,9 @@ class LeakageProfile:
         return {name: None if isinf(value) else value for name, value in vars(self).items()}
 
 
-def measure(joint: Joint, mechanism: TableMechanism) -> LeakageProfile:
+def measure(mechanism: TableMechanism, joint: Joint) -> LeakageProfile:
     """Everything this library measures about a mechanism on a joint, exactly."""
-    p_xy, channel = joint.p_xy, _matching_channel(joint, mechanism, "measure")
+    channel, p_xy = _matching_channel(mechanism, joint, "measure"), joint.p_xy
     utility, leakage = utility_and_leakage(p_xy, channel)
     p_yz = p_xy.T @ channel
     smallest, largest = pointwise_leakage(p_xy, channel)
@@ -182,7 +182,7 @@ def measure(joint: Joint, mechanism: TableMechanism) -> LeakageProfile:
 
 
 def repeated_leakage(
-    joint: Joint, mechanism: TableMechanism, k: int, *, max_entries: int = 10_000_000
+    mechanism: TableMechanism, joint: Joint, k: int, *, max_entries: int = 10_000_000
 ) -> Measured:
     """I(Z₁…Z_k;Y) in bits: the leakage of k independent releases of the same x.
 
@@ -195,9 +195,9 @@ def repeated_leakage(
     max_entries : int
         The largest table to use for the exact value; 10⁷ entries are 80 MB.
     """
-    if not isinstance(k, (int, np.integer)) or k < 1:
+    channel = _matching_channel(mechanism, joint, "repeated_leakage")
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InvalidInputError(f"repeated_leakage: k must be a whole number ≥ 1; it is {k!r}.")
-    channel = _matching_channel(joint, mechanism, "repeated_leakage")
     # Symbols with one posterior, and letters with one row, act as one, however often x is released.
     possible = joint.p_x > 0
     channel = merge_symbols(channel[possible])
@@ -258,8 +258,23 @@ def _repeated_bound(p_cy: FloatArray, channel: FloatArray, k: int) -> float:
     return min(mutual_information(p_cy), min(delta, 1.0) * through_c)
 
 
-def _matching_channel(joint: Joint, mechanism: TableMechanism, name: str) -> FloatArray:
+def require_pair(mechanism: object, joint: object, name: str) -> None:
+    """InvalidInputError for anything but a TableMechanism and a Joint, in this order."""
+    from .joint import Joint
+    from .mechanism import TableMechanism
+
+    if isinstance(mechanism, Joint) and isinstance(joint, TableMechanism):
+        raise InvalidInputError(f"{name}: the mechanism comes first; swap it with the joint.")
+    for value, kind, place in ((mechanism, TableMechanism, "first"), (joint, Joint, "second")):
+        if not isinstance(value, kind):
+            raise InvalidInputError(
+                f"{name}: the {place} argument must be a {kind.__name__}; it is a {type(value).__name__}."
+            )
+
+
+def _matching_channel(mechanism: TableMechanism, joint: Joint, name: str) -> FloatArray:
     """The mechanism's table, once its letters are known to be the joint's."""
+    require_pair(mechanism, joint, name)
     if tuple(map(canonical_label, joint.x_labels)) != mechanism.x_labels:
         raise InvalidInputError(
             f"{name}: the mechanism's letters must be those of the joint, in the same order; build it with "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 import numpy as np
@@ -38,11 +39,22 @@ def canonical_label(value: Any) -> Hashable:
         return None
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         return value.item()  # type: ignore[no-any-return]
+    if isinstance(value, (datetime, timedelta)):
+        return _without_pandas(value)
     if not isinstance(value, Hashable):
         raise InvalidInputError(
             f"A label must be hashable, such as a text or a number; {shortened(value)} is not."
         )
     return value
+
+
+def _without_pandas(value: datetime | timedelta) -> datetime | timedelta:
+    """A point or length of time of pandas as Python's, which it equals; nanoseconds only pandas can hold."""
+    convert = getattr(value, "to_pydatetime", None) or getattr(value, "to_pytimedelta", None)
+    finer = getattr(value, "nanosecond", None) or getattr(value, "nanoseconds", None)
+    if convert is None or finer:
+        return value
+    return convert()  # type: ignore[no-any-return]
 
 
 def as_labels(

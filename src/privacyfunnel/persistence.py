@@ -7,13 +7,23 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeVar
 
-from .errors import DataFileError, FileFormatError, InvalidInputError, PrivacyFunnelError, shortened
+from .errors import (
+    DataFileError,
+    FileFormatError,
+    InvalidInputError,
+    MissingDependencyError,
+    PrivacyFunnelError,
+    shortened,
+)
+from .labels import canonical_label
 
 Path_ = str | PathLike[str]
 T = TypeVar("T")
@@ -162,7 +172,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def encode_labels(labels: Iterable[Hashable], name: str) -> list[Any]:
-    """Labels as JSON values; a tuple becomes {"tuple": […]}."""
+    """Labels as JSON values; a tuple becomes {"tuple": […]}, a date {"date": "2024-05-17"}, and so on."""
     return [_encode(label, name) for label in labels]
 
 
@@ -173,10 +183,61 @@ def _encode(label: Any, name: str) -> Any:
         return label
     if type(label) is tuple:
         return {"tuple": [_encode(part, name) for part in label]}
+    if type(label).__name__ == "Interval" and hasattr(label, "closed"):
+        ends = [_encode(canonical_label(end), name) for end in (label.left, label.right)]
+        return {"interval": [*ends, label.closed]}
+    kind = type(label).__name__.lower()
+    if kind in _WRITTEN:
+        with suppress(AttributeError, TypeError, ValueError):  # another type of that name
+            text = _WRITTEN[kind](label)
+            if _READ[kind](text) == label:
+                return {kind: text}
     raise InvalidInputError(
-        f"save: the label {shortened(label)} in {name} is a {type(label).__name__}, which JSON cannot "
-        "hold; use texts, finite numbers, booleans, None or tuples of them."
+        f"save: the label {shortened(label)} in {name} is a {type(label).__name__}, which a file cannot hold; "
+        "use texts, finite numbers, booleans, None, dates and times, intervals, or tuples of them."
     )
+
+
+# How labels of these types are written, by their names in lower case, and read again.
+_WRITTEN: dict[str, Callable[[Any], Any]] = {
+    "date": lambda label: label.isoformat(),
+    "time": lambda label: label.isoformat(),
+    "datetime": lambda label: label.isoformat(),
+    "timestamp": lambda label: label.isoformat(),
+    "period": lambda label: [str(label), label.freqstr],
+    "timedelta": lambda label: [label.days, label.seconds, label.microseconds],
+    "decimal": str,
+    "bytes": lambda label: label.hex(),
+}
+_READ: dict[str, Callable[[Any], Any]] = {
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "datetime": datetime.fromisoformat,
+    "timestamp": lambda text: _pandas().Timestamp(text),
+    "period": lambda parts: _pandas().Period(*parts),
+    "timedelta": lambda parts: timedelta(*parts),
+    "decimal": Decimal,
+    "bytes": bytes.fromhex,
+}
+
+
+def _interval(left: Any, right: Any, closed: Any) -> Any:
+    """An interval of pandas, which takes its own kinds of times only."""
+    pandas = _pandas()
+    kinds = {datetime: pandas.Timestamp, timedelta: pandas.Timedelta}
+    ends = [kinds.get(type(end), lambda end: end)(end) for end in map(_decode, (left, right))]
+    return pandas.Interval(*ends, closed)
+
+
+def _pandas() -> Any:
+    """pandas, for labels that are of its own types."""
+    try:
+        import pandas
+    except ImportError:
+        raise MissingDependencyError(
+            "load: a label of this file is of a type of pandas; run pip install pandas."
+        ) from None
+    return pandas
 
 
 def decode_labels(values: Iterable[Any]) -> list[Any]:
@@ -185,11 +246,18 @@ def decode_labels(values: Iterable[Any]) -> list[Any]:
 
 
 def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        if list(value) != ["tuple"] or not isinstance(value["tuple"], list):
-            raise FileFormatError("a label is neither a value nor a tuple.")
-        return tuple(_decode(part) for part in value["tuple"])
-    if isinstance(value, list):
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, written),) = value.items()
+        if kind == "tuple" and isinstance(written, list):
+            return tuple(_decode(part) for part in written)
+        if kind == "interval" and isinstance(written, list) and len(written) == 3:
+            return _interval(*written)
+        if kind in _READ:
+            try:
+                return _READ[kind](written)
+            except (TypeError, ValueError, ArithmeticError):
+                raise FileFormatError(f"a label is no {kind}.") from None
+    if isinstance(value, (dict, list)):
         raise FileFormatError("a label is neither a value nor a tuple.")
     return value
 

@@ -13,9 +13,18 @@ from .errors import NotConvergedError
 from .information import utility_and_leakage
 from .joint import Joint
 from .mechanism import TableMechanism
-from .uncertainty import Interval, leakage_interval, utility_interval
+from .uncertainty import (
+    LEVEL,
+    Interval,
+    few_records,
+    highest_leakage,
+    leakage_interval,
+    utility_interval,
+)
 
 FloatArray = NDArray[np.float64]
+
+PRINTED_DRAWS = 200  # resampled joints behind the interval that `print` shows: two digits need no more
 
 
 class Status(Enum):
@@ -37,8 +46,12 @@ class Status(Enum):
         "was proved so far. Raise time_limit or tol."
     )
     NUMERICAL_LIMIT = (
-        "The optimum could not be proved to this tolerance: rounding, or more sets of letters than can be "
-        "listed, are in the way; the bound holds for what was proved. Raise tol, or merge rare letters."
+        "The optimum could not be proved to this tolerance, because of rounding; the bound holds for what "
+        "was proved. Raise tol, or merge rare letters."
+    )
+    TOO_LARGE = (
+        "The optimum could not be proved: there are more sets of letters than can be listed. The bound holds "
+        "for what was proved. Merge rare letters, or use fewer columns."
     )
     NOT_FINITE = (
         "A step produced numbers that are not finite; the best iterate before it is returned. "
@@ -125,9 +138,33 @@ class Solution:
             raise NotConvergedError(f"{self.method}: {self.status.value}")
         return self
 
+    def few_records(self) -> str | None:
+        """What the leakage may be on new people, where the records are few for their letters; else None."""
+        few = few_records(self.joint)
+        if few is None:
+            return None
+        high = highest_leakage(self.mechanism, self.joint)
+        return (
+            f"{few}: on new people this release may leak up to {high:.2g} bit, not {self.leakage:.2g} as on "
+            "these. Merge rare letters, or use fewer columns."
+        )
+
     def __repr__(self) -> str:
+        return self._described(f"leakage {self.leakage:.4f} bit")
+
+    def __str__(self) -> str:
+        """Like `repr`, with the interval for the leakage on new people."""
+        if self.joint.n_samples is None:
+            return repr(self)
+        likely = self.leakage_interval(level=LEVEL, n_draws=PRINTED_DRAWS, rng=0)
+        return self._described(
+            f"leakage {self.leakage:.4f} bit on these {self.joint.n_samples:,} records and "
+            f"{likely.low:.2g} to {likely.high:.2g} on new people ({100 * LEVEL:g} %)"
+        )
+
+    def _described(self, leakage: str) -> str:
         proved = "" if self.gap is None else f", gap {self.gap:.2g}"
         return (
-            f"Solution({self.method}: utility {self.utility:.4f}, leakage {self.leakage:.4f} bit{proved}, "
+            f"Solution({self.method}: utility {self.utility:.4f}, {leakage}{proved}, "
             f"{self.mechanism.n_z} symbols, {self.status.name})"
         )

@@ -14,7 +14,7 @@ JOINT = pf.Joint(np.array([[0.20, 0.05], [0.10, 0.15], [0.05, 0.20], [0.15, 0.10
 TABLE = pf.TableMechanism.for_joint(
     JOINT, np.array([[0.8, 0.1, 0.1], [0.1, 0.7, 0.2], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
 )
-EXACT = pf.measure(JOINT, TABLE)
+EXACT = pf.measure(TABLE, JOINT)
 
 
 class GaussianEncoder:
@@ -75,6 +75,15 @@ def test_a_wrong_bound_is_seen():
     assert_bounds_right(report, TABLE_EXACT)
     with pytest.raises(AssertionError):
         assert_bounds_right(report, TABLE_EXACT | {"leakage": EXACT.leakage + 0.1})
+
+
+@pytest.mark.parametrize(
+    "arguments", [(JOINT, TABLE), (JOINT,), (np.zeros(20), TABLE, np.zeros(20)), (JOINT, TABLE, np.zeros(20))]
+)
+def test_swapped_arguments_get_a_sentence(arguments):
+    with pytest.raises(pf.errors.InvalidInputError, match=r"the mechanism comes first, .* Swap them"):
+        pf.audit(*arguments)
+    assert pf.audit(TABLE, JOINT).findings
 
 
 def test_table_every_bound_is_on_its_side():

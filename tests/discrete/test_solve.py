@@ -1,5 +1,6 @@
 """solve() and frontier(): every method on every kind of joint, and the paper's example."""
 
+import re
 import warnings
 
 import numpy as np
@@ -9,8 +10,8 @@ from strategies import KINDS, random_joint
 
 import privacyfunnel as pf
 from privacyfunnel.datasets import known_joints, paper_joint
-from privacyfunnel.discrete.solve import METHODS
-from privacyfunnel.errors import ConvergenceWarning, InfeasibleError, InvalidInputError
+from privacyfunnel.discrete.arguments import METHODS
+from privacyfunnel.errors import ConvergenceWarning, FewRecordsWarning, InfeasibleError, InvalidInputError
 
 SOLVERS = [method for method in METHODS if method != "auto"]
 # Least leakage (bits) of the paper's joint for utility ≥ 0.1, 0.2, …, 1.5: grid LP, 115,921 columns.
@@ -194,6 +195,146 @@ def test_rank_deficiency_is_noted():
 def test_bad_arguments_get_one_sentence(options, message):
     with pytest.raises(InvalidInputError, match=message):
         pf.solve(paper_joint(), **options)
+
+
+NUMERIC = ("beta", "min_utility", "max_leakage", "tol", "time_limit", "node_limit", "n_starts", "max_steps")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["0.1", b"1", 10**400, 10**5000, True, np.True_, np.array([0.1]), 1j, []],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("name", [*NUMERIC, "n_z", "n_jobs", "alpha", "penalty"])
+def test_what_is_no_number_gets_one_sentence(name, value):
+    if (name, type(value)) == ("alpha", np.ndarray):
+        return  # several values of it are fine
+    method = {"alpha": "dca-ridge", "penalty": "splitting"}.get(name, "auto")
+    target = {} if name in NUMERIC[:3] else {"beta": 0.1}
+    with pytest.raises(InvalidInputError) as raised:
+        pf.solve(paper_joint(), **target, **{name: value}, method=method)
+    assert name in str(raised.value)
+    assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_points": "4"}, {"betas": 0.3}, {"betas": "0.3"}, {"betas": [True]}, {"n_points": 10**400}]
+)
+def test_a_frontier_asks_for_numbers_too(options):
+    with pytest.raises(InvalidInputError, match=r"betas? must be|n_points must be"):
+        pf.frontier(paper_joint(), method="dca", n_starts=1, **options)
+
+
+def test_a_frontier_of_several_methods_is_that_of_each_together():
+    options = {"n_points": 3, "n_starts": 2, "rng": 0}
+    methods = ["greedy", "dca-ridge", "exact", "greedy"]
+    front = quiet(pf.frontier, paper_joint(), method=methods, alpha=0.3, n_z=3, **options)
+    assert front.methods == ("greedy", "dca-ridge", "exact")
+    own = {"greedy": {}, "dca-ridge": {"alpha": 0.3, "n_z": 3}, "exact": {}}
+    for name, settings in own.items():
+        alone = quiet(pf.frontier, paper_joint(), method=name, **settings, **options)
+        found, expected = front.select(name), alone.select(name)
+        assert [(p.utility, p.leakage) for p in found.points] == [
+            (p.utility, p.leakage) for p in expected.points
+        ]
+    assert front.support_lines
+    with pytest.raises(InvalidInputError, match="alpha belongs to"):
+        pf.frontier(paper_joint(), method=["greedy", "dca"], alpha=0.3)
+    with pytest.raises(InvalidInputError, match="method must be one of"):
+        pf.frontier(paper_joint(), method=["greedy", "magic"])
+    with pytest.raises(InvalidInputError, match="at least one value"):
+        pf.frontier(paper_joint(), method=[])
+
+
+@pytest.mark.parametrize("method", [*SOLVERS, "auto"])
+def test_utility_of_x_but_for_rounding_is_that_of_x(method):
+    whole = paper_joint().entropy_x
+    solution = quiet(pf.solve, paper_joint(), min_utility=whole + 9e-10, method=method, n_starts=2, rng=0)
+    assert solution.utility == pytest.approx(whole, abs=1e-9)
+    with pytest.raises(InfeasibleError, match="more than H"):
+        pf.solve(paper_joint(), min_utility=whole + 1.1e-9, method=method)
+
+
+@pytest.mark.parametrize("method", ["exact", "dca", "greedy"])
+def test_a_limit_above_what_x_leaks_is_said_to_do_nothing(method):
+    joint = paper_joint()
+    options = {"method": method, "n_starts": 2, "rng": 0}
+    solution = quiet(pf.solve, joint, max_leakage=joint.mutual_information + 0.1, **options)
+    assert "does nothing: releasing X itself leaks 0.6551 bit" in solution.notes[0]
+    assert solution.utility == pytest.approx(joint.entropy_x)
+    limited = quiet(pf.solve, joint, max_leakage=joint.mutual_information - 0.1, **options)
+    assert not any("does nothing" in note for note in limited.notes)
+
+
+def sparse_sample(seed):
+    """Some six records a letter of a known joint, and that joint on the letters that occur."""
+    rng = np.random.default_rng(seed)
+    truth = pf.Joint.from_channel(rng.dirichlet(np.ones(2), size=100), rng.dirichlet(np.ones(100)))
+    counts = rng.multinomial(500, truth.p_xy.ravel()).reshape(100, 2)
+    seen = counts.any(axis=1)
+    return pf.Joint.from_counts(counts[seen], x_names="town"), pf.Joint(
+        truth.p_xy[seen] / truth.p_xy[seen].sum()
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_records_a_letter_are_warned_of_with_numbers_that_hold(seed):
+    sample, truth = sparse_sample(seed)
+    with pytest.warns(FewRecordsWarning) as caught:
+        solution = pf.solve(sample, max_leakage=0.01, rng=0)
+    (message,) = [str(warning.message) for warning in caught]
+    told = re.search(
+        r"500 records for (\d+) letters of town \((.*) a letter\) .* up to ([\d.]+) bit", message
+    )
+    assert int(told[1]) == sample.n_x
+    assert float(told[2]) == pytest.approx(500 / sample.n_x, abs=0.05)
+    assert "Merge rare letters" in message
+    assert solution.notes[0] == message
+    on_new_people = pf.measure(solution.mechanism, truth).leakage
+    assert solution.leakage <= 0.01 + 1e-9 < on_new_people < float(told[3])
+    assert float(told[3]) == pytest.approx(solution.leakage_interval(rng=1).high, rel=0.15)
+
+
+def test_few_records_are_warned_of_in_frontiers_and_perfect_privacy():
+    sample, _ = sparse_sample(0)
+    with pytest.warns(FewRecordsWarning, match="500 records for .* solve tells how much"):
+        pf.frontier(sample, method="greedy", n_points=2)
+    with pytest.warns(FewRecordsWarning, match="on new people this release may leak up to"):
+        pf.perfect_privacy(sample)
+
+
+def test_many_records_a_letter_and_known_joints_are_not_warned_of():
+    counts = np.rint(paper_joint().p_xy * 3 * 20)
+    assert counts.sum() == 60
+    assert pf.solve(pf.Joint.from_counts(counts), beta=0.1).few_records() is None
+    assert pf.solve(pf.Joint(sparse_sample(0)[0].p_xy), beta=0.5).few_records() is None
+
+
+def test_printing_shows_the_interval():
+    counts = np.rint(paper_joint().p_xy * 600)
+    solution = pf.solve(pf.Joint.from_counts(counts), beta=0.3)
+    likely = solution.leakage_interval(n_draws=200, rng=0)
+    records = f"{int(counts.sum())} records and {likely.low:.2g} to {likely.high:.2g} on new people (95 %)"
+    assert records in str(solution)
+    assert "new people" not in str(pf.solve(paper_joint(), beta=0.3))
+
+
+@pytest.mark.parametrize("method", [*SOLVERS, "auto"])
+def test_tables_that_memory_cannot_hold_are_refused_before_any_work(method):
+    joint = pf.Joint(np.full((100_000, 2), 5e-6))
+    for function, target in ((pf.solve, {"min_utility": 1.0}), (pf.frontier, {})):
+        with pytest.raises(InvalidInputError, match=r"100,000 letters of X .* GiB of memory.* Merge rare"):
+            function(joint, method=method, **target)
+    with pytest.raises(InvalidInputError, match="GiB of memory"):
+        pf.perfect_privacy(joint)
+
+
+def test_few_symbols_for_many_letters_fit(monkeypatch):
+    monkeypatch.setattr("privacyfunnel.discrete.arguments.memory_size", lambda: 2**22)
+    joint = pf.Joint(np.full((1000, 2), 5e-4))
+    assert pf.solve(joint, beta=0.5, n_z=2, n_starts=1, rng=0).mechanism.n_z == 2
+    with pytest.raises(InvalidInputError, match="n_z"):
+        pf.solve(joint, beta=0.5, n_z=200, n_starts=1, rng=0)
 
 
 def test_more_utility_than_there_is_cannot_be_asked_for():

@@ -91,6 +91,7 @@ def audit(
     AuditReport
     """
     begun = time.perf_counter()
+    _refuse_swapped(mechanism, X)
     if isinstance(X, Joint):
         joint, X = X, None
     seed = int(np.random.default_rng().integers(2**31)) if random_state is None else int(random_state)
@@ -121,3 +122,13 @@ def audit(
     )
     shown = figures_of(given, outcome, seed) if figures else {}
     return AuditReport((*exact, *outcome.findings), tuple(outcome.tables), meta, shown)
+
+
+def _refuse_swapped(mechanism: Any, X: Any) -> None:
+    """The mechanism comes first, here as everywhere."""
+    # Asked of the type: a frame may have a column of that name.
+    if hasattr(type(X), "release") or isinstance(mechanism, Joint):
+        raise InvalidInputError(
+            "audit: the mechanism comes first, then the records or the joint; the first argument is a "
+            f"{type(mechanism).__name__}. Swap them."
+        )

@@ -32,7 +32,7 @@ KNOWS_TABLE = (
 
 def exact_findings(mechanism: TableMechanism, joint: Joint, *, confidence: float, seed: int) -> list[Finding]:
     """Every number of a table on a joint: exact for a known one, with intervals for an empirical one."""
-    profile = measure(joint, mechanism)
+    profile = measure(mechanism, joint)
     n = joint.n_samples
     name = ", ".join(joint.y_names)
     kind: Any = "exact" if n is None else "estimate"
@@ -95,7 +95,7 @@ def record_findings(
     joint = Joint.from_counts(counts, x_labels=mechanism.x_labels)
     estimate = held_out_leakage(mechanism, joint, level=confidence, rng=np.random.default_rng(seed))
     kept = utility_interval(mechanism, joint, level=confidence, rng=np.random.default_rng(seed))
-    utility = measure(joint, mechanism).utility
+    utility = measure(mechanism, joint).utility
     hits = bayes_hits(mechanism.p_z_given_x, letters, attribute.y, folds, attribute.n_classes)
     success = float(hits.mean())
     options: dict[str, Any] = {

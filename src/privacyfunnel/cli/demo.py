@@ -61,7 +61,7 @@ def demo(
     options.check_outputs([path], [])
 
     from ..datasets import paper_joint
-    from ..discrete.solve import METHODS
+    from ..discrete.arguments import METHODS
     from .output import print_json
 
     begun = time.perf_counter()

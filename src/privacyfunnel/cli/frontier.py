@@ -67,24 +67,20 @@ def frontier(
     from .output import describe_joint, joint_values, print_json
 
     joint = options.read_data(data, public, private, missing, max_letters, delimiter, output is not None)
-    fronts = [
-        trace(
-            joint,
-            method=name,
-            n_points=n_points,
-            alpha=alpha if options.takes_alpha(name) else None,
-            penalty=penalty if options.takes_penalty(name) else None,
-            n_z=None if name == "exact" and len(methods) > 1 else n_z,
-            n_starts=n_starts,
-            tol=tol,
-            max_steps=max_steps,
-            time_limit=time_limit,
-            n_jobs=n_jobs,
-            rng=seed,
-        )
-        for name in methods
-    ]
-    front = fronts[0].merge(*fronts[1:])
+    front = trace(
+        joint,
+        method=methods,
+        n_points=n_points,
+        alpha=alpha,
+        penalty=penalty,
+        n_z=n_z,
+        n_starts=n_starts,
+        tol=tol,
+        max_steps=max_steps,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+        rng=seed,
+    )
     options.raise_if_interrupted(point.status for point in front.points)
     written = [name for name in (output, csv, plot) if name is not None]
     if output is not None:

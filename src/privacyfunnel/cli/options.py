@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..discrete.arguments import METHODS
 from ..discrete.batch import PAPER_METHODS
-from ..discrete.solve import METHODS
 from ..errors import DataFileError, InvalidInputError, shortened
 from ..tabulate import MAX_LETTERS
 
@@ -91,17 +91,22 @@ Delimiter = Annotated[
         help="What separates the fields of a CSV file.",
     ),
 ]
-_METHOD_HELP = (
-    f"How to solve: {', '.join(METHODS)}. exact proves the optimum, the others are local; auto takes exact "
-    "where a proof is likely within minutes, else dca."
-)
-Method = Annotated[str, typer.Option(metavar="METHOD", callback=_methods, help=_METHOD_HELP)]
+_METHOD_HELP = f"How to solve: {', '.join(METHODS)}. exact proves the optimum, the others are local; auto "
+Method = Annotated[
+    str,
+    typer.Option(
+        metavar="METHOD",
+        callback=_methods,
+        help=_METHOD_HELP + "tries exact for 20 seconds and goes on with dca where that proves no optimum.",
+    ),
+]
 Methods = Annotated[
     list[str],
     typer.Option(
         metavar="METHOD",
         callback=_methods,
-        help=_METHOD_HELP + " Repeat to compare several.",
+        help=_METHOD_HELP
+        + "takes exact where a proof is likely within minutes, else dca. Repeat to compare several.",
     ),
 ]
 Alpha = Annotated[

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInputError
+from ..uncertainty import LEVEL
 from . import options
 
 if TYPE_CHECKING:
     from ..joint import Joint
     from ..solution import Solution
-
-_LEVEL = 0.95
 
 
 def solve(
@@ -118,7 +117,7 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
     from ..information import measure
     from .output import joint_values
 
-    interval = solution.leakage_interval(level=_LEVEL, rng=seed)
+    interval = solution.leakage_interval(level=LEVEL, rng=seed)
     targets = {name: getattr(solution, name) for name in ("beta", "min_utility", "max_leakage")}
     return {
         "command": "solve",
@@ -139,7 +138,7 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
         "lower_bound": solution.lower_bound,
         "gap": solution.gap,
         "n_z": solution.mechanism.n_z,
-        "measures": measure(joint, solution.mechanism).to_dict(),
+        "measures": measure(solution.mechanism, joint).to_dict(),
         "n_steps": solution.n_steps,
         "seconds": solution.seconds,
         "notes": list(solution.notes),
@@ -168,7 +167,7 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
         (
             "",
             f"{bits(interval['low'])} to {bits(interval['high'])} bit",
-            f"{100 * _LEVEL:g} % interval for the population of these records",
+            f"{100 * LEVEL:g} % interval for the population of these records",
         ),
         (
             "Adversary",
@@ -196,7 +195,20 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
                 "apply it with: pfunnel release {} --mechanism {} --output released.csv".format(*files),
             )
         )
-    print_facts(describe_joint(values["data"], joint), facts)
+    print_facts(f"{_headline(values)}\n{describe_joint(values['data'], joint)}", facts)
+
+
+def _headline(values: dict[str, Any]) -> str:
+    """The result in one sentence: what is kept, and what leaks on these records and on new people."""
+    from .output import bits, percent, plural
+
+    interval = values["leakage_interval"]
+    return (
+        f"The release keeps {percent(values['utility'], values['entropy_x'])} of the public information. It "
+        f"leaks {bits(values['leakage'])} bit about {' × '.join(values['private'])} on these "
+        f"{plural(values['n_records'], 'record')}, and {bits(interval['low'])} to {bits(interval['high'])} "
+        f"bit on new people ({100 * LEVEL:g} % interval)."
+    )
 
 
 def _target(solution: Solution) -> str:

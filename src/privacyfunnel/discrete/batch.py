@@ -7,6 +7,7 @@ do not change a single bit of it.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import LARGEST_WHOLE, shown
 from ..errors import InvalidInputError
 from ..progress import Report
 from ..solution import Status
@@ -58,9 +60,13 @@ def run_tasks(
     tol: float,
     max_steps: int,
     n_jobs: int = -1,
+    end: float = np.inf,
     report: Report | None = None,
 ) -> list[Run]:
-    """Solve every task with one method; tol in nats. Results come in the order of the tasks."""
+    """Solve every task with one method; tol in nats. Results come in the order of the tasks.
+
+    After `end` (of time.perf_counter) every iterative task stops at its next step.
+    """
     from threadpoolctl import threadpool_limits
 
     chunks = _chunks(tasks, problem)
@@ -81,6 +87,8 @@ def run_tasks(
             while pending:
                 # A finite wait keeps Ctrl-C responsive.
                 finished, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+                if time.perf_counter() > end:
+                    cancelled.set()
                 for future in finished:
                     at = pending.pop(future)
                     results[at] = future.result()
@@ -121,21 +129,28 @@ def random_starts(
 
 
 def as_seed(rng: Any) -> np.random.SeedSequence:
-    """A seed sequence from None, an int, a sequence of ints or a Generator."""
+    """A seed sequence from None, an int, a sequence of ints, a Generator or itself."""
+    if isinstance(rng, np.random.SeedSequence):
+        return rng
     if isinstance(rng, np.random.Generator):
         return np.random.SeedSequence([int(word) for word in rng.integers(2**32, size=4)])
     try:
+        if isinstance(rng, (bool, np.bool_)):
+            raise TypeError
         return np.random.SeedSequence(rng)
     except (TypeError, ValueError):
         raise InvalidInputError(
-            f"rng must be None, a non-negative whole number or a numpy Generator; it is {rng!r}."
+            f"rng must be None, a non-negative whole number or a numpy Generator; it is {shown(rng)}."
         ) from None
 
 
 def n_workers(n_jobs: int) -> int:
     """How many workers n_jobs asks for: −1 means every core this process may use, −2 all but one, …"""
-    if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise InvalidInputError(f"n_jobs must be a positive number, or -1 for all cores; it is {n_jobs!r}.")
+    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs == 0 or abs(n_jobs) > LARGEST_WHOLE:
+        raise InvalidInputError(
+            f"n_jobs must be a positive number, or -1 for all cores; it is {shown(n_jobs)}."
+        )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores + 1 + int(n_jobs)) if n_jobs < 0 else int(n_jobs)
 

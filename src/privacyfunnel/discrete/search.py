@@ -7,6 +7,7 @@ either finds a point below its segment or leaves it. Between two corners, time s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -43,6 +44,7 @@ class Options:
     max_steps: int
     n_jobs: int
     seed: np.random.SeedSequence
+    end: float = np.inf  # of time.perf_counter, when runs stop where they are
 
 
 @dataclass
@@ -74,12 +76,17 @@ class Search:
             tol=self.options.tol,
             max_steps=self.options.max_steps,
             n_jobs=self.options.n_jobs,
+            end=self.options.end,
             report=report,
         )
         self.tried += betas
         self.n_steps += sum(run.n_steps for run in runs)
         self.points += self._points(runs)
         return runs
+
+    def add_release(self, p: FloatArray) -> None:
+        """A release that was found elsewhere."""
+        self.points += self._points([Run(Task(np.nan), p, np.nan, Status.FINISHED, 0, np.empty(0))])
 
     def add_native_greedy(self, min_utility: float) -> None:
         """The point of Makhdoumi et al.'s own form: merge for leakage while utility stays above a bound."""
@@ -153,7 +160,7 @@ class Search:
             settled = len(history) > 1 and history[-2] - history[-1] < PROGRESS
             before, corners = corners, corners_around(front, at)
             slopes = self._untried([_slope(*pair) for pair in pairwise(corners)])
-            if not slopes or (settled and before == corners):
+            if not slopes or (settled and before == corners) or time.perf_counter() > self.options.end:
                 break
             self.run(slopes, self._channels(corners))
         return history

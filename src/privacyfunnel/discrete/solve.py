@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from ..errors import ConvergenceWarning, InfeasibleError, InvalidInputError
+from ..checks import whole_number
+from ..errors import ConvergenceWarning, FewRecordsWarning
 from ..frontier import Frontier
 from ..joint import Joint
 from ..progress import progress_bar
-from ..solution import Solution, Status
-from ..tradeoff import TradeoffPoint
-from .batch import DETERMINISTIC, ITERATIVE, PAPER_METHODS, as_seed, n_workers
-from .problem import NATS_PER_BIT, Problem
-from .search import Options, Search, corners_around
-
-METHODS = ("auto", "exact", *ITERATIVE, *DETERMINISTIC)
-DEFAULT_ALPHA = 0.1
-FIRST_BETAS = 16  # how many values of β a constrained search looks at before its own slopes
-_LARGEST = 10**12  # of whole numbers that are sizes: beyond, arrays cannot be asked for
+from ..solution import Solution
+from ..uncertainty import few_records
+from .arguments import (
+    WORKING_TABLES,
+    check_betas,
+    check_limits,
+    check_method,
+    check_methods,
+    check_size,
+    check_target,
+    make_options,
+    own_settings,
+    require_joint,
+    require_memory,
+)
+from .batch import as_seed, n_workers
+from .problem import Problem
+from .search import Options, Search
+from .ways import FIRST_BETAS, LEAST_TOL, first_betas, solve_either_way, solve_exactly, solve_locally
 
 
 def solve(
@@ -65,8 +73,9 @@ def solve(
     method : str
         ``exact`` (with a certificate), ``dca`` (monotone, the default local solver), ``dca-ridge`` and
         ``dca-sparse`` (the paper's two), ``greedy``, ``submodular`` (deterministic maps), ``splitting``.
-        ``auto`` takes ``exact`` where a proof is likely within minutes, else ``dca``; `Solution.method`
-        says which.
+        ``auto`` tries ``exact`` for 20 seconds (or `time_limit`, if that is less). If that proves no optimum,
+        ``dca`` goes on from its release, and the bound is kept. `Solution.method` and `Solution.notes` say
+        what was done.
     n_z : int or ints, optional
         Number of symbols of Z; max(|X|, |Y|) + 1 by default. Several are all tried.
     n_starts : int
@@ -80,9 +89,11 @@ def solve(
     max_steps : int
         Steps after which a start of an iterative method is given up.
     time_limit, node_limit : float (seconds) and int, optional
-        When ``exact`` stops proving. Its result then carries the best release and the best bound so far.
+        When ``exact`` stops proving. ``dca`` then has as long again, and at least 20 s, to find a better
+        release; the result carries the better one and the best bound so far.
     rng : None, int or numpy Generator
-        Where random starts come from. The result does not depend on `n_jobs`.
+        Where random starts come from. The result does not depend on `n_jobs`, unless a time limit ends the
+        proof.
     n_jobs : int
         Worker threads; −1 for all cores.
     progress : bool, optional
@@ -96,54 +107,26 @@ def solve(
         ``exact`` returns the best so far.
     """
     begun = time.perf_counter()
-    kind, value = _check_target(joint, beta, min_utility, max_leakage)
+    asked = check_target(joint, beta, min_utility, max_leakage)
+    check_method(method, n_z)
+    limits = check_limits(time_limit, node_limit)
     problem = Problem(joint)
-    method = _choose(problem, method, n_z)
-    options = _options(problem, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs)
-    if method == "exact":
-        from .exact.entry import solve_exact
-        from .exact.master import Target
-
-        target = Target(kind, value if kind == "beta" else value * NATS_PER_BIT)
-        limits = _limits(options, time_limit, node_limit)
-        solution = solve_exact(problem, target, limits, n_workers(n_jobs), options.seed, progress)
-        return _warned(solution)
-    search = Search(problem, options)
-    with progress_bar(f"Solving with {options.method}", progress) as report:
-        if beta is not None:
-            runs = search.run([beta], report=report)
-            best = min(runs, key=lambda run: run.objective)
-            mechanism, status = problem.mechanism(best.p), best.status
-            history, n_steps = best.history / NATS_PER_BIT, best.n_steps
-        else:
-            search.run(_first_betas(options.method, FIRST_BETAS), report=report)
-            if options.method == "greedy" and min_utility is not None:
-                search.add_native_greedy(min_utility)
-            history = np.array(search.refine(utility=min_utility, leakage=max_leakage))
-            front = search.frontier
-            wanted = min_utility if min_utility is not None else front.utility_at(max_leakage or 0.0)
-            mechanism, status = front.mechanism_at(wanted), _status_at(front, wanted)
-            n_steps = search.n_steps
-    solution = Solution(
-        joint=joint,
-        mechanism=mechanism,
-        method=options.method,
-        status=status,
-        beta=beta,
-        min_utility=min_utility,
-        max_leakage=max_leakage,
-        history=history,
-        n_steps=n_steps,
-        seconds=time.perf_counter() - begun,
-        notes=_notes(problem, options.method),
-    )
-    return _warned(solution)
+    options = make_options(problem, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs)
+    proving = method == "exact" or (method == "auto" and n_z is None)
+    check_size(problem, options, whole=proving or asked[0] != "beta")
+    if not proving:
+        solution = solve_locally(problem, options, asked, progress)
+    elif method == "exact":
+        solution = solve_exactly(problem, options, asked, limits, progress)
+    else:
+        solution = solve_either_way(problem, options, asked, limits, progress)
+    return _finished(solution, begun)
 
 
 def frontier(
     joint: Joint,
     *,
-    method: str = "auto",
+    method: str | Sequence[str] = "auto",
     n_points: int = 40,
     betas: Sequence[float] | None = None,
     n_z: int | Sequence[int] | None = None,
@@ -164,8 +147,12 @@ def frontier(
     ----------
     joint : Joint
         The distribution of public X and private Y.
-    method, n_z, n_starts, alpha, penalty, tol, max_steps, time_limit, node_limit, rng, n_jobs, progress
+    method : str or several
+        As for `solve`; ``auto`` takes ``exact`` where a proof is likely within minutes for each point, else
+        ``dca``. Points of several methods come in one frontier, and `Frontier.select` gives those of one.
+    n_z, n_starts, alpha, penalty, tol, max_steps, time_limit, node_limit, rng, n_jobs, progress
         As for `solve`, limits for each point. Every combination of β, n_z, α and start is run, in one batch.
+        Of several methods each takes the settings that it has.
     n_points : int
         ``exact``: at most how many utilities to solve for, each where least is proved so far. Others: how
         many values of β to spend, the first 16 on a geometric grid, the rest on slopes of the hull.
@@ -179,32 +166,62 @@ def frontier(
         and Z = X are always among the points. ``exact`` adds proved lines below every release
         (`Frontier.lower_bound_at`).
     """
+    require_joint(joint, "frontier")
+    methods = check_methods(method, n_z)
+    limits = check_limits(time_limit, node_limit)
+    spent = check_betas(betas) if betas is not None else whole_number("n_points", n_points)
     problem = Problem(joint)
-    method = _choose(problem, method, n_z)
-    options = _options(problem, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs)
-    if method == "exact":
-        from .exact.entry import frontier_exact
-
-        checked = None if betas is None else [_number("beta", beta, 0.0) for beta in betas]
-        front = frontier_exact(
-            problem,
-            checked,
-            _whole("n_points", n_points),
-            _limits(options, time_limit, node_limit),
-            n_workers(n_jobs),
-            options.seed,
-            progress,
+    seed = as_seed(rng)
+    ways = []
+    for name in methods:
+        own = own_settings(name, methods, {"n_z": n_z, "alpha": alpha, "penalty": penalty})
+        options = make_options(
+            problem, name, n_starts=n_starts, tol=tol, max_steps=max_steps, rng=seed, n_jobs=n_jobs, **own
         )
-        return _warned_front(front, front.points)
+        check_size(problem, options, whole=True)
+        exact = name == "exact" or (name == "auto" and n_z is None and _likely_provable(problem))
+        ways.append((options, exact))
+    fronts = [
+        _prove_frontier(problem, options, spent, limits, progress)
+        if exact
+        else _search_frontier(problem, options, spent, progress)
+        for options, exact in ways
+    ]
+    _warn_of_few_records(joint)
+    for front in fronts:
+        _warn_of_early_stops(front)
+    return fronts[0].merge(*fronts[1:])
+
+
+def _prove_frontier(
+    problem: Problem,
+    options: Options,
+    spent: list[float] | int,
+    limits: tuple[float, float],
+    progress: bool | None,
+) -> Frontier:
+    """The frontier of `exact`: for these values of β, or for so many points."""
+    from .exact.engine import Limits
+    from .exact.entry import frontier_exact
+
+    betas, n_points = (spent, len(spent)) if isinstance(spent, list) else (None, spent)
+    within = Limits(max(options.tol, LEAST_TOL), *limits)
+    workers = n_workers(options.n_jobs)
+    return frontier_exact(problem, betas, n_points, within, workers, options.seed, progress)
+
+
+def _search_frontier(
+    problem: Problem, options: Options, spent: list[float] | int, progress: bool | None
+) -> Frontier:
+    """The frontier of a local method: for these values of β, or for so many."""
     search = Search(problem, options)
     with progress_bar(f"Frontier with {options.method}", progress) as report:
-        if betas is not None:
-            search.run([_number("beta", beta, 0.0) for beta in betas], report=report)
+        if isinstance(spent, list):
+            search.run(spent, report=report)
         else:
-            total = _whole("n_points", n_points)
-            search.run(_first_betas(options.method, min(total, FIRST_BETAS)), report=report)
-            search.trace(total, report)
-    return _warned_front(search.frontier, search.points)
+            search.run(first_betas(options.method, min(spent, FIRST_BETAS)), report=report)
+            search.trace(spent, report)
+    return search.frontier
 
 
 def perfect_privacy(joint: Joint) -> Solution:
@@ -216,150 +233,55 @@ def perfect_privacy(joint: Joint) -> Solution:
     """
     from .exact.entry import perfect_solution
 
-    return perfect_solution(joint)
+    begun = time.perf_counter()
+    require_joint(joint, "perfect_privacy")
+    require_memory(joint.n_x, joint.n_x, WORKING_TABLES)
+    return _finished(perfect_solution(joint), begun)
 
 
-def _warned(solution: Solution) -> Solution:
+def _finished(solution: Solution, begun: float) -> Solution:
+    """The solution with notes and warnings on what its numbers do not say by themselves."""
+    notes = solution.notes
+    limit, most = solution.max_leakage, solution.joint.mutual_information
+    if limit is not None and limit >= most > 0.0:
+        notes = (
+            f"The limit max_leakage = {limit:g} bit does nothing: releasing X itself leaks {most:.4g} bit, "
+            "I(X;Y). Ask for less to hide something.",
+            *notes,
+        )
+    few = solution.few_records()
+    if few is not None:
+        notes = (few, *notes)
+        warnings.warn(few, FewRecordsWarning, stacklevel=3)
     if not solution.status.ok:
         warnings.warn(f"{solution.method}: {solution.status.value}", ConvergenceWarning, stacklevel=3)
-    return solution
+    return replace(solution, notes=notes, seconds=time.perf_counter() - begun)
 
 
-def _warned_front(front: Frontier, points: Sequence[TradeoffPoint]) -> Frontier:
-    early = [point for point in points if point.status is not None and not point.status.ok]
+def _warn_of_few_records(joint: Joint) -> None:
+    few = few_records(joint)
+    if few is not None:
+        warnings.warn(
+            f"{few}: on new people a release may leak far more than its point says; solve tells how much. "
+            "Merge rare letters, or use fewer columns.",
+            FewRecordsWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_early_stops(front: Frontier) -> None:
+    runs = [point for point in front.points if point.status is not None]
+    early = [point for point in runs if point.status is not None and not point.status.ok]
     if early:
         warnings.warn(
-            f"{early[0].method}: {len(early)} of {len(points)} runs stopped before their stop rule was met; "
+            f"{early[0].method}: {len(early)} of {len(runs)} runs stopped before their stop rule was met; "
             "their best results are among the points. The status of each point says why.",
             ConvergenceWarning,
             stacklevel=3,
         )
-    return front
 
 
-def _choose(problem: Problem, method: str, n_z: Any) -> str:
-    if method not in METHODS:
-        raise InvalidInputError(f"method must be one of {', '.join(METHODS)}; it is {method!r}.")
-    if method == "exact" and n_z is not None:
-        raise InvalidInputError(
-            "n_z belongs to the local methods; exact finds the best number of symbols itself."
-        )
-    if method != "auto":
-        return method
-    if n_z is not None:
-        return "dca"
+def _likely_provable(problem: Problem) -> bool:
     from .exact.entry import likely_provable
 
-    return "exact" if likely_provable(problem) else "dca"
-
-
-def _limits(options: Options, time_limit: float, node_limit: int | None) -> Any:
-    from .exact.engine import Limits
-
-    nodes = np.inf if node_limit is None else _whole("node_limit", node_limit)
-    # Rounding alone is worth 1e-12 bit; less than that cannot be proved.
-    return Limits(max(options.tol, 1e-11), _number("time_limit", time_limit, 0.0, strict=True), nodes)
-
-
-def _first_betas(method: str, n: int) -> list[float]:
-    """A geometric grid of β. From β = 1 on, Z = X is optimal; only the paper's solvers, which do not
-    minimise L, find other points there."""
-    lowest, highest = (0.1, 10.0) if method in PAPER_METHODS else (0.01, 0.99)
-    return [float(beta) for beta in np.geomspace(lowest, highest, n)]
-
-
-def _status_at(front: Frontier, utility: float) -> Status:
-    """The status of the corners around a utility: the first that is not ok, or one of them."""
-    corners = corners_around(front, utility)
-    found = [point.status for point in corners if point.status is not None]
-    return next((status for status in found if not status.ok), found[0] if found else Status.FINISHED)
-
-
-def _notes(problem: Problem, method: str) -> tuple[str, ...]:
-    if method in PAPER_METHODS and problem.rank < problem.n_y:
-        return (
-            f"P(Y|X) has rank {problem.rank} with {problem.n_y} letters of Y; the paper assumes full row "
-            "rank. The step's target is a least-squares one.",
-        )
-    return ()
-
-
-def _check_target(
-    joint: Joint, beta: float | None, min_utility: float | None, max_leakage: float | None
-) -> tuple[str, float]:
-    given = {"beta": beta, "min_utility": min_utility, "max_leakage": max_leakage}
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) != 1:
-        raise InvalidInputError(
-            f"solve: pass exactly one of beta, min_utility and max_leakage; got {', '.join(named) or 'none'}."
-        )
-    value = _number(named[0], given[named[0]], 0.0)
-    if min_utility is not None and value > joint.entropy_x + 1e-9:
-        raise InfeasibleError(
-            f"solve: min_utility = {value:g} bit is more than H(X) = {joint.entropy_x:.6g} bit, "
-            "the utility of releasing X itself. Ask for less."
-        )
-    return named[0], value
-
-
-def _options(
-    problem: Problem,
-    method: str,
-    n_z: int | Sequence[int] | None,
-    n_starts: int,
-    alpha: float | Sequence[float] | None,
-    penalty: float | None,
-    tol: float,
-    max_steps: int,
-    rng: Any,
-    n_jobs: int,
-) -> Options:
-    if alpha is not None and method not in PAPER_METHODS:
-        raise InvalidInputError(f"alpha belongs to {' and '.join(PAPER_METHODS)}; leave it out for {method}.")
-    if penalty is not None and method != "splitting":
-        raise InvalidInputError(f"penalty belongs to splitting; leave it out for {method}.")
-    n_workers(n_jobs)  # checked before any work
-    default = max(problem.n_x, problem.n_y) + 1
-    return Options(
-        method=method,
-        n_z=tuple(_whole("n_z", n) for n in ([default] if n_z is None else np.atleast_1d(n_z).tolist())),
-        n_starts=_whole("n_starts", n_starts),
-        parameters=_parameters(method, alpha, penalty),
-        tol=_number("tol", tol, 0.0) * NATS_PER_BIT,
-        max_steps=_whole("max_steps", max_steps),
-        n_jobs=n_jobs,
-        seed=as_seed(rng),
-    )
-
-
-def _parameters(
-    method: str, alpha: float | Sequence[float] | None, penalty: float | None
-) -> tuple[float, ...]:
-    if method in PAPER_METHODS:
-        values = np.atleast_1d(DEFAULT_ALPHA if alpha is None else alpha)
-        return tuple(_number("alpha", value, 0.0, strict=True) for value in values)
-    if method == "splitting":
-        from .splitting import DEFAULT_PENALTY
-
-        return (_number("penalty", DEFAULT_PENALTY if penalty is None else penalty, 0.0, strict=True),)
-    return (math.nan,)
-
-
-def _number(name: str, value: Any, least: float, *, strict: bool = False) -> float:
-    bound = "more than" if strict else "at least"
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and (number > least if strict else number >= least)):
-        shown = value.item() if isinstance(value, np.generic) else value
-        raise InvalidInputError(f"{name} must be a finite number, {bound} {least:g}; it is {shown!r}.")
-    return number
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidInputError(f"{name} must be a whole number, at least 1; it is {value!r}.")
-    if value > _LARGEST:
-        raise InvalidInputError(f"{name} must be a whole number of at most {_LARGEST:,}; it is larger.")
-    return int(value)
+    return likely_provable(problem)

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..discrete.solve import METHODS as SOLVERS
+from ..discrete.arguments import METHODS as SOLVERS
 from ..errors import ConvergenceWarning, InvalidInputError
 from ..estimators import ESTIMATORS, estimator
 from .data import load_joint, load_records

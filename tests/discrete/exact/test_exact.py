@@ -272,11 +272,66 @@ def test_an_interrupt_returns_the_best_so_far(monkeypatch):
     assert solution.lower_bound <= solution.objective
 
 
-def test_auto_takes_exact_where_a_proof_is_likely_and_says_so():
+def test_auto_takes_exact_unless_the_number_of_symbols_is_given():
     assert pf.solve(paper_joint(), beta=0.3).method == "exact"
-    large = random_joint(np.random.default_rng(0), 40, 30)
-    assert pf.solve(large, beta=0.3, n_starts=1, max_steps=50, tol=1e-3, rng=0).method == "dca"
     assert pf.solve(paper_joint(), beta=0.3, n_z=3, n_starts=2, rng=0).method == "dca"
+
+
+def channel_joint(n_x, n_y):
+    rng = np.random.default_rng(0)
+    return pf.Joint.from_channel(rng.dirichlet(np.ones(n_y), size=n_x), rng.dirichlet(np.full(n_x, 3.0)))
+
+
+@pytest.mark.parametrize(
+    ("n_x", "n_y", "beta"),
+    [(40, 5, 0.5), (25, 8, 0.5), (20, 15, 0.5), (30, 20, 0.5), (50, 20, 0.5), (300, 3, 0.5), (60, 4, 0.4)],
+)
+def test_auto_proves_what_looks_large_and_is_not(n_x, n_y, beta):
+    joint = channel_joint(n_x, n_y)
+    solution = pf.solve(joint, beta=beta, rng=0)
+    assert (solution.method, solution.status) == ("exact", pf.Status.OPTIMAL)
+    assert solution.gap <= 1e-6
+    local = pf.solve(joint, beta=beta, method="dca", n_starts=4, rng=0)
+    assert solution.lower_bound - 1e-9 <= local.objective
+    assert solution.objective <= local.objective + 1e-6
+
+
+TIGHT = [{"beta": 0.1}, {"min_utility": 2.0}, {"max_leakage": 0.05}]
+
+
+@pytest.mark.parametrize("target", TIGHT, ids=lambda target: next(iter(target)))
+def test_a_proof_out_of_time_is_not_worse_than_dca(target):
+    joint = channel_joint(14, 12)
+    local = pf.solve(joint, method="dca", rng=0, **target)
+    with pytest.warns(ConvergenceWarning, match="exact"):
+        late = exact(joint, time_limit=1e-3, **target)
+    assert not late.status.ok
+    assert late.lower_bound <= late.objective <= local.objective + 1e-9
+    assert "dca improved" in late.notes[-1] or late.objective <= local.objective
+    both = pf.solve(joint, time_limit=1e-3, rng=0, **target)
+    assert (both.method, both.status) == ("dca", pf.Status.CONVERGED)
+    assert both.lower_bound <= both.objective <= local.objective + 1e-9
+    assert "auto tried exact first" in both.notes[-1]
+    assert both.leakage <= target.get("max_leakage", np.inf) + 1e-9
+    assert both.utility >= target.get("min_utility", 0.0) - 1e-9
+
+
+def test_auto_leaves_at_once_what_is_too_large_to_begin(monkeypatch):
+    monkeypatch.setattr("privacyfunnel.discrete.exact.entry.MOST_LETTERS", 5)
+    solution = pf.solve(channel_joint(6, 3), beta=0.3, n_starts=1, rng=0)
+    assert solution.method == "dca"
+    assert solution.lower_bound is None
+    assert solution.notes == ("auto left exact out: the joint is too large for a proof.",)
+
+
+def test_auto_gives_up_soon_where_not_all_sets_can_be_listed(monkeypatch):
+    monkeypatch.setattr("privacyfunnel.discrete.exact.pricing.MOST_LISTED", 50)
+    monkeypatch.setattr("privacyfunnel.discrete.ways.UNLISTED_SECONDS", 0.0)
+    solution = pf.solve(random_joint(np.random.default_rng(0), 10, 6), beta=0.02, rng=0)
+    assert solution.status.ok
+    assert "TOO_LARGE" in solution.notes[-1]
+    assert solution.notes[0].startswith("2 rounds")  # the second one knows that not all were listed
+    assert solution.lower_bound <= solution.objective
 
 
 def test_exact_finds_its_own_number_of_symbols():

@@ -162,7 +162,7 @@ def test_more_faces_than_can_be_listed():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("privacyfunnel.discrete.exact.pricing.MOST_LISTED", 50)
         solution = quiet_exact(joint, beta=0.02)
-    assert solution.status is pf.Status.NUMERICAL_LIMIT
+    assert solution.status is pf.Status.TOO_LARGE
     best = quiet_exact(joint, beta=0.02)
     assert best.status is pf.Status.OPTIMAL
     assert solution.lower_bound <= best.objective

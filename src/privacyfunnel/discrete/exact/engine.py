@@ -34,11 +34,15 @@ LADDER = 2.0  # factor between the thresholds that are tried when the full proof
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """When to stop: gap in nats, seconds, branch-and-bound nodes."""
+    """When to stop: gap in nats, seconds, branch-and-bound nodes.
+
+    `unlisted_seconds` count where there are more faces than can be listed, so that no proof is near.
+    """
 
     tol: float
     seconds: float
     nodes: float = np.inf
+    unlisted_seconds: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +108,8 @@ class _Run:
     def __init__(self, engine: Engine, target: Target, limits: Limits, watch: Watcher | None) -> None:
         self.engine, self.target, self.limits, self.watch = engine, target, limits, watch
         self.reduction, self.pricing = engine.reduction, engine.pricing
-        self.end = time.perf_counter() + limits.seconds
+        self.begun = time.perf_counter()
+        self.end = self.begun + limits.seconds
         # What is left after that goes into the best bound that can still be proved.
         self.deadline = self.end - SETTLING_SHARE * limits.seconds
         self.master = Master(self.reduction, target, limits.tol)
@@ -140,7 +145,7 @@ class _Run:
                 break
             if self.out_of_limits():
                 self.settle(center or duals)
-                return Status.OPTIMAL if objective - self.bound <= tol else Status.TIME_LIMIT
+                return Status.OPTIMAL if objective - self.bound <= tol else self.unproved(Status.TIME_LIMIT)
             if objective - hoped <= HEURISTIC_SHARE * tol:
                 priced = self.prove(center or duals, objective)
                 if not priced.columns:
@@ -173,7 +178,11 @@ class _Run:
         # Rounding keeps the last digits apart: what was asked for is finer than what can be proved here.
         if center is not None or solved is not None:
             self.settle(center or duals)
-        return Status.NUMERICAL_LIMIT
+        return self.unproved(Status.NUMERICAL_LIMIT)
+
+    def unproved(self, otherwise: Status) -> Status:
+        """Why there is no proof: without all faces none is possible, whatever else came in the way."""
+        return otherwise if self.pricing.complete else Status.TOO_LARGE
 
     def prove(self, duals: Duals, objective: float) -> Priced:
         """Try to close the gap at these prices; keeps the line if nothing larger was found."""
@@ -207,7 +216,9 @@ class _Run:
             self.line, self.bound = line, self.target.bound(line)
 
     def out_of_limits(self) -> bool:
-        return time.perf_counter() > self.deadline or self.nodes >= self.limits.nodes
+        now = time.perf_counter()
+        unlisted = not self.pricing.complete and now > self.begun + self.limits.unlisted_seconds
+        return now > self.deadline or self.nodes >= self.limits.nodes or unlisted
 
     def unit(self, duals: Duals) -> float:
         """Reduced value, in nats, that is worth one nat of what is minimised."""

@@ -23,10 +23,11 @@ from .pricing import n_faces
 from .reduction import reduce
 from .release import claim, evaluate, tidied
 
-MOST_LETTERS_BINARY = 1000
+MOST_LETTERS = 1000  # with distinct P(Y|x)
+MOST_PAIRS = 20_000_000  # pairs of such letters times letters of Y: seconds to find those that get on
 MOST_FACES = 200_000
-# Local starts that are offered as columns.
-N_STARTS, MOST_SYMBOLS = 4, 32
+# Local starts that are offered as columns: of each β, where it is not given of this many.
+N_STARTS, MOST_SYMBOLS, N_BETAS = 4, 32, 8
 # Utilities at which a frontier looks for its widest gap, and the gap (bits) that counts as closed.
 GRID, KNOWN = 512, 1e-6
 FREE = Target("max_leakage", 0.0)
@@ -36,8 +37,16 @@ def likely_provable(problem: Problem) -> bool:
     """Whether a certificate is likely within minutes: measured in benchmarks/exact.py."""
     reduction = reduce(problem)
     if reduction.channel.shape[1] == 2:
-        return reduction.n <= MOST_LETTERS_BINARY
+        return reduction.n <= MOST_LETTERS
     return n_faces(reduction.n, reduction.rank) <= MOST_FACES
+
+
+def worth_trying(problem: Problem, asked: tuple[str, float]) -> bool:
+    """Whether a proof can be begun, and left again, within seconds."""
+    if asked == ("max_leakage", 0.0):
+        return likely_provable(problem)  # the listing of perfectly private posteriors has no time limit
+    n = reduce(problem).n
+    return n <= MOST_LETTERS and n * n * problem.n_y <= MOST_PAIRS
 
 
 def solve_exact(
@@ -57,8 +66,8 @@ def solve_exact(
         outcome = Outcome(p, Line(0.0, 0.0), Status.OPTIMAL, np.empty(0), 0, 0, 0)
     else:
         engine = Engine(problem, n_workers, seed)
-        if target.kind == "beta":
-            offer_local_solutions(engine, [target.value], seed)
+        betas = [target.value] if target.kind == "beta" else np.geomspace(0.01, 0.99, N_BETAS).tolist()
+        offer_local_solutions(engine, betas, seed)
         with status_line("Solving with exact", progress) as show:
             outcome = engine.solve(target, limits, _watcher(show))
         p = tidied(problem, outcome.p, target, limits.tol)
@@ -143,7 +152,6 @@ def _widest_gap(front: Frontier) -> Target | None:
 
 def perfect_solution(joint: Joint) -> Solution:
     """See `privacyfunnel.perfect_privacy`."""
-    begun = time.perf_counter()
     problem = Problem(joint)
     p, most = perfect_release(reduce(problem))
     status, bound = claim(problem, p, FREE, Status.OPTIMAL, -most, KNOWN * NATS_PER_BIT)
@@ -154,7 +162,6 @@ def perfect_solution(joint: Joint) -> Solution:
         status=status,
         max_leakage=0.0,
         lower_bound=bound / NATS_PER_BIT,
-        seconds=time.perf_counter() - begun,
     )
 
 

@@ -131,6 +131,11 @@ class Pricing:
             self._listed = (beta, levels, left >= 0)
         return self._listed[1], self._listed[2]
 
+    @property
+    def complete(self) -> bool:
+        """Whether all faces were listed when this was last asked for."""
+        return self._listed[2]
+
     def _only_letters(self, beta: float) -> bool:
         # For β ≥ 1, H(Tq) − β H(q) is convex: H(Y|z) + H(X|y,z) ≥ H(X|z). With rank 1 so is −β H(q).
         return beta >= 1.0 or self.reduction.rank == 1

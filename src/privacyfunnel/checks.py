@@ -1,0 +1,49 @@
+"""Arguments that must be numbers: refused with one sentence before any work."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from .errors import InvalidInputError, shortened
+
+# More symbols, steps or points than this are a mistake, and would only fail later.
+LARGEST_WHOLE = 10**9
+
+
+def finite_number(name: str, value: Any, least: float, *, strict: bool = False) -> float:
+    """`value` as a float, at least `least` (or more, if `strict`). Texts and booleans are no numbers."""
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+    if not (math.isfinite(number) and (number > least if strict else number >= least)):
+        bound = "more than" if strict else "at least"
+        raise InvalidInputError(
+            f"{name} must be a finite number, {bound} {least:g}; it is {shown(value)}."
+        ) from None
+    return number
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """`value` as an int from `least` to 10⁹."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, np.integer))
+        or not least <= value <= LARGEST_WHOLE
+    ):
+        raise InvalidInputError(
+            f"{name} must be a whole number, at least {least} and at most {LARGEST_WHOLE:,}; it is "
+            f"{shown(value)}."
+        )
+    return int(value)
+
+
+def shown(value: Any) -> str:
+    """The value as a message shows it, NumPy's numbers like Python's."""
+    return shortened(value.item() if isinstance(value, np.generic) else value)
