@@ -1,7 +1,7 @@
 """How a command ends: exit codes, and errors and warnings as one line on stderr.
 
 0 done, 1 a stated gate failed, 2 bad input or an output that cannot be written (also a pipe whose reader went
-away), 130 interrupted (Ctrl-C), 143 terminated. A traceback is a bug.
+away), 129 its terminal was closed, 130 interrupted (Ctrl-C), 143 terminated. A traceback is a bug.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import typer
 
 from ..errors import ConvergenceWarning, PrivacyFunnelError, PrivacyFunnelWarning
 
-BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
+BAD_INPUT, INTERRUPTED = 2, 130
 
 # The base of every complaint about arguments; typer does not export it.
 _UsageProblem: Any = typer.BadParameter.__mro__[2]
@@ -49,7 +49,7 @@ _PREFIX = re.compile(
 def run(argv: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     _prepare_streams()
-    with _one_line_warnings(), _ending_on_sigterm():
+    with _one_line_warnings(), _ending_on_signals():
         try:
             code = _invoke(argv)
             sys.stdout.flush()
@@ -59,9 +59,9 @@ def run(argv: Sequence[str]) -> int:
             return _complain(
                 "interrupted; no file was left unfinished, run the command again for the result.", INTERRUPTED
             )
-        except _Terminated:
+        except _Terminated as end:
             _discard(sys.stdout, sys.__stdout__)
-            return TERMINATED
+            return 128 + end.number
         except _UsageProblem as problem:
             return _complain(_usage(problem), BAD_INPUT)
         except PrivacyFunnelError as error:
@@ -97,7 +97,10 @@ def _invoke(argv: Sequence[str]) -> int:
 
 
 class _Terminated(BaseException):
-    """SIGTERM arrived."""
+    """SIGTERM or SIGHUP arrived."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
 
 def warn(message: str) -> None:
@@ -168,18 +171,23 @@ def _one_line_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """Turn the polite request to end into an exception, so that temporary files are removed."""
+def _ending_on_signals() -> Iterator[None]:
+    """Turn the polite requests to end into an exception, so that temporary files are removed."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
+        raise _Terminated(number)
 
+    wanted = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    # Who is told to ignore one (nohup) goes on doing so.
+    before = {one: signal.getsignal(one) for one in wanted if signal.getsignal(one) is not signal.SIG_IGN}
     try:
-        before = signal.signal(signal.SIGTERM, end)
+        for number in before:
+            signal.signal(number, end)
     except ValueError:  # not in the main thread
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
