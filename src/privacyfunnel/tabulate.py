@@ -11,7 +11,7 @@ import numpy as np
 from .errors import InvalidInputError, InvalidJointError
 from .joint import Joint
 from .labels import canonical_label
-from .names import as_names, require_columns
+from .names import as_names, require_columns, require_single_values
 
 MAX_LETTERS = 10_000
 
@@ -174,11 +174,7 @@ def _grouped(frame: Any, columns: list[str]) -> Any:
             "DuckDB table, or use Joint.from_samples."
         ) from None
     require_columns(columns, schema, "Joint")
-    for name in columns:
-        if schema[name].is_nested():
-            raise InvalidInputError(
-                f"Joint: column {name!r} holds {schema[name]}, not single values; pick a field or an element."
-            )
+    require_single_values(columns, schema, "Joint")
     size = "n"
     while size in columns:
         size += "_"
