@@ -33,7 +33,7 @@ def large(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def releasing(large: tuple[Path, Path], output: str) -> subprocess.Popen[bytes]:
-    command = [*PFUNNEL, "release", str(large[0]), "-m", str(large[1]), "-o", output, "--drop", "a"]
+    command = [*PFUNNEL, "release", str(large[0]), "-m", str(large[1]), "-o", output, "--keep", "text"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -123,7 +123,7 @@ def test_closed_standard_output(large: tuple[Path, Path]) -> None:
 
     ended = run("solve", "--help")
     assert (ended.returncode, ended.stderr) == (0, b"")
-    ended = run("release", str(large[0]), "-m", str(large[1]), "-o", "-", "--drop", "text")
+    ended = run("release", str(large[0]), "-m", str(large[1]), "-o", "-")
     assert ended.returncode == 2
     assert ended.stderr == b"error: standard output: it is closed; write to a file.\n"
 

@@ -169,3 +169,13 @@ def test_alpha_and_n_z_may_be_repeated(pfunnel: Run, people: Path) -> None:
     ended = pfunnel("solve", people, *ask, *more)
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["n_z"] in (2, 3)
+
+
+def test_records_sorted_by_the_private_column_are_warned_of(pfunnel: Run, people: Path) -> None:
+    ask = ("--public", "city", "--private", "sex", "--beta", 0.2, "--method", "greedy")
+    assert pfunnel("solve", people, *ask).err == ""
+    ended = pfunnel("solve", write_csv(people, sorted(make_records(), key=lambda row: row[2])), *ask)
+    assert ended.code == 0
+    (warning,) = ended.err.splitlines()
+    assert warning.startswith("warning: neighbours among the records agree in sex 98.3 % of the time")
+    assert warning.endswith("release them with --shuffle.")

@@ -32,7 +32,9 @@ _NAMES = (
     "many_draws|n_repeats"
 )
 # A name that is not quoted (that would be a column's), or name='value' for names that are also plain words.
-_OPTION = re.compile(rf"(?<![\w'\"-])(?:({_NAMES})(?![\w'\"-])|(missing|method)=[\"']?([\w-]+)[\"']?)")
+_OPTION = re.compile(
+    rf"(?<![\w'\"-])(?:({_NAMES})(?![\w'\"-])|(missing|method|unknown)=[\"']?([\w-]+)[\"']?)"
+)
 # What is said about arguments, in words that help.
 _USAGE_WORDS = {
     r"Input should be a valid number.*": "it must be a number, such as 0.5",
@@ -108,6 +110,11 @@ def warn(message: str) -> None:
     _line("warning", message, typer.colors.YELLOW)
 
 
+def note(message: str) -> None:
+    """One line on stderr that begins with "note:"."""
+    _line("note", message, typer.colors.CYAN)
+
+
 def in_options(message: str) -> str:
     """A message of the library in the words of the command line: min_utility is --min-utility here."""
 
@@ -115,7 +122,7 @@ def in_options(message: str) -> str:
         name, word, value = found.groups()
         return f"--{word} {value}" if word else "--" + name.replace("_", "-")
 
-    return _OPTION.sub(option, _PREFIX.sub("", message))
+    return _OPTION.sub(option, _PREFIX.sub("", message)).replace("shuffle=True", "--shuffle")
 
 
 def _usage(problem: Any) -> str:
