@@ -49,8 +49,8 @@ def test_sorted_records_are_warned_of(kind: str) -> None:
     with pytest.warns(PrivacyFunnelWarning) as caught:
         pf.Joint.from_frame(FRAMES[kind](columns), public="job", private="sex")
     assert str(caught[0].message) == (
-        "neighbours among the records agree in sex 99.5 % of the time, 51.8 % by chance: their order tells it, "
-        "and a release in the same order does too; release them with shuffle=True."
+        "neighbours among the records agree in sex 99.5 % of the time, 51.8 % by chance: their order tells "
+        "it, and a release in the same order does too; release them with shuffle=True."
     )
     with pytest.warns(PrivacyFunnelWarning, match="agree in y"):
         pf.Joint.from_samples(columns["job"], columns["sex"])

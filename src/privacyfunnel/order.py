@@ -81,8 +81,8 @@ def warn_of_order(agreeing: int, counts: ArrayLike, name: str) -> None:
         return
     warnings.warn(
         f"neighbours among the records agree in {name} {100 * agreeing / pairs:.1f} % of the time, "
-        f"{100 * expected / pairs:.1f} % by chance: their order tells it, and a release in the same order does too; "
-        "release them with shuffle=True.",
+        f"{100 * expected / pairs:.1f} % by chance: their order tells it, and a release in the same order "
+        "does too; release them with shuffle=True.",
         PrivacyFunnelWarning,
         stacklevel=2,
     )
