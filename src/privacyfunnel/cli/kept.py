@@ -35,9 +35,10 @@ def measured_kept(
     from ..audit.kept_counts import measure_kept
     from ..files import read_joint
 
-    groups = [(name,) for name in dict.fromkeys(keep)]
-    if len(groups) > 1:
-        groups.append(tuple(dict.fromkeys(keep)))
+    names = tuple(dict.fromkeys(keep))
+    groups: list[tuple[str, ...]] = [(name,) for name in names]
+    if len(names) > 1:
+        groups.append(names)
     found = []
     for columns in groups:
         joint = read_joint(
@@ -55,7 +56,7 @@ def measured_kept(
 def kept_facts(kept: Sequence[dict[str, Any]], private: str, chance: float) -> list[tuple[str, str, str]]:
     """The rows of a summary that say it in words and in bits."""
     from ..report.beside import told_by_kept
-    from .output import bits
+    from .output import bits, percent
 
     facts = []
     for one in kept:
@@ -64,6 +65,6 @@ def kept_facts(kept: Sequence[dict[str, Any]], private: str, chance: float) -> l
             f"{bits(one['leakage'])} bit alone, {bits(one['leakage_with_z'])} with z; exact on these records"
         )
         if one["rare_share"]:
-            told += f", of which {100 * one['rare_share']:.1f} % have a value that fewer than 10 share"
+            told += f", of which {percent(one['rare_share'], 1)} have a value that fewer than 10 share"
         facts.append(("Beside z", sentence, told))
     return facts
