@@ -57,9 +57,11 @@ class TemporaryFile:
 
     def discard(self) -> None:
         """Remove the file."""
-        with suppress(OSError):
-            self.path.unlink()
-        self._close()
+        try:
+            with suppress(OSError):
+                self.path.unlink()
+        finally:
+            self._close()
 
     def _close(self) -> None:
         handle, self._handle = self._handle, -1
