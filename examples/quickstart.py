@@ -7,7 +7,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import narwhals as nw
 import numpy as np
 
 import privacyfunnel as pf
@@ -35,9 +34,8 @@ def main(folder: Path) -> None:
     mechanism = pf.load(path)
     assert np.array_equal(mechanism.p_z_given_x, solution.mechanism.p_z_given_x)
     # Only what the receiver needs: personal_status, for one, would tell sex outright.
-    needed = nw.from_native(people).select("housing", "employment", "credit").to_native()
-    released = mechanism.release_frame(needed)
-    print(f"released {len(released)} records as z, mechanism in {path}")
+    released = mechanism.release_frame(people, keep=["credit"], shuffle=True)
+    print(f"released {len(released)} records as z and credit, mechanism in {path}")
 
 
 if __name__ == "__main__":

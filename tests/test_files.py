@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 import privacyfunnel as pf
 from privacyfunnel.errors import InvalidInputError
-from privacyfunnel.files import base, csv_files, open_table, open_writer, read_joint
+from privacyfunnel.files import base, csv_files, open_table, open_writer, read_joint, shuffling
 
 VALUES = st.text(st.sampled_from('ab0,;"\n\r\t é'), max_size=4)
 TABLES = st.integers(1, 3).flatmap(lambda n: st.lists(st.lists(VALUES, min_size=n, max_size=n), max_size=6))
@@ -174,3 +177,82 @@ def test_any_delimiter(tmp_path: Path, delimiter: str) -> None:
         writer.write(table)
     assert records(path, delimiter=delimiter) == [[f"x{delimiter}y", "-1"], ["-1", "2"]]
     assert open_table(path, delimiter=delimiter).columns == ("a-b", "n")
+
+
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1", "-"]
+HARMLESS = ["-5", "+1.5e-3", "-.5", "12", "a=b", "", " =1", "'=1"]
+
+
+def test_formulas_are_defused_on_request_and_numbers_stay(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    texts = [*FORMULAS, *HARMLESS, None]
+    numbers = [-1.5] * len(texts)
+    table = pa.table({"=name": texts, "n": numbers, "d": pa.array(texts).dictionary_encode()})
+    with open_writer(path, spreadsheet_safe=True) as writer:
+        writer.write(table)
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["'=name", "n", "d"]
+    expected = [f"'{text}" for text in FORMULAS] + [*HARMLESS, ""]
+    assert [row[0] for row in rows] == [row[2] for row in rows] == expected
+    assert {row[1] for row in rows} == {"-1.5"}
+    with open_writer(path) as writer:
+        writer.write(table)
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert [header[0], *(row[0] for row in rows)] == ["=name", *FORMULAS, *HARMLESS, ""]
+
+
+def test_empty_lines_before_the_header(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("\n\nname\na\n")
+    with pytest.raises(
+        InvalidInputError, match=r"one\.csv: an empty line comes before the header.*remove it"
+    ):
+        open_table(one)
+    two.write_text("\n\nname,b\na,1\n")
+    assert records(two) == [["a", "1"]]
+
+
+def shuffled(tables: list[pa.Table], path: Path, seed: int | None = 0) -> pa.Table:
+    rng = None if seed is None else np.random.default_rng(seed)
+    with open_writer(path, shuffle=True, rng=rng) as writer:
+        for table in tables:
+            writer.write(table)
+    return pq.read_table(path)
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 27, 4096, 200])
+def test_records_in_random_order_are_the_same_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int
+) -> None:
+    """In memory, with heaps on the disk, and with heaps of heaps; nothing is left beside the file."""
+    monkeypatch.setattr(shuffling, "MOST_BYTES", most_bytes)
+    monkeypatch.setattr(shuffling, "N_HEAPS", 4)
+    words = pa.array([f"w{i % 7}" for i in range(500)])
+    table = pa.table({"n": range(500), "word": words, "kind": words.dictionary_encode(), "list": [[1]] * 500})
+    parts = [table.slice(start, 50) for start in range(0, 500, 50)]
+    result = shuffled(parts, tmp_path / "t.parquet", None)
+    order = result.column("n").to_pylist()
+    assert sorted(order) == list(range(500))
+    assert order != list(range(500))  # equal with probability 1/500!
+    assert result.column("word").to_pylist() == [f"w{i % 7}" for i in order]
+    assert result.column("kind").to_pylist() == [f"w{i % 7}" for i in order]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_every_order_on_heaps_is_as_likely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shuffling, "MOST_BYTES", 1)
+    monkeypatch.setattr(shuffling, "N_HEAPS", 2)
+    rng = np.random.default_rng(0)
+    counts: Counter[tuple[int, ...]] = Counter()
+    for _ in range(1200):
+        shuffler = shuffling.Shuffler(str(tmp_path), rng)
+        shuffler.add(pa.table({"n": range(3)}))
+        counts[tuple(n for part in shuffler.tables() for n in part.column("n").to_pylist())] += 1
+    assert len(counts) == 6
+    assert chisquare(list(counts.values())).pvalue > 1e-6
+
+
+def test_nothing_in_random_order_is_a_header(tmp_path: Path) -> None:
+    assert shuffled([pa.table({"n": pa.array([], pa.int8())})], tmp_path / "t.parquet").column_names == ["n"]

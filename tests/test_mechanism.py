@@ -282,7 +282,7 @@ def test_unknown_letters_say_the_remedy(pair_coder: TableMechanism) -> None:
     with pytest.raises(UnknownLetterError, match=r"None in row 1 .* missing='letter'"):
         numbers.release(np.array([1, NAN]))
     with pytest.raises(UnknownLetterError, match=r"\('a', 7\) in row 1 .* 'job', 'age'"):
-        pair_coder.release_frame(pd.DataFrame({"job": ["a", "a"], "age": [1, 7]}))
+        pair_coder.release([("a", 1), ("a", 7)])
 
 
 # Release of columns and frames
@@ -303,24 +303,25 @@ def as_lists(frame: object) -> dict[str, list]:
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frames_lose_the_public_column(kind: str, coder: TableMechanism) -> None:
     frame = FRAMES[kind]({"key": [1, 2, 3], "job": ["b", None, "a"], "sex": ["f", "m", "f"]})
-    released = coder.release_frame(frame)
+    assert as_lists(coder.release_frame(frame)) == {"z": ["B", "missing", "A"]}
+    released = coder.release_frame(frame, keep="all")
     assert type(released) is type(frame)
     assert list(as_lists(released)) == ["key", "z", "sex"]
     assert as_lists(released)["z"] == ["B", "missing", "A"]
     assert as_lists(released)["sex"] == ["f", "m", "f"]
     assert as_lists(frame)["key"] == [1, 2, 3]
     assert "job" in as_lists(frame)
-    kept = coder.release_frame(frame, keep_public=True, output="job released")
+    kept = coder.release_frame(frame, keep=["sex", "key"], keep_public=True, output="job released")
     assert list(as_lists(kept)) == ["key", "job", "job released", "sex"]
     assert as_lists(coder.release_frame(frame, output="job"))["job"] == ["B", "missing", "A"]
     empty = coder.release_frame(frame[:0] if kind != "pyarrow" else frame.slice(0, 0))
-    assert as_lists(empty) == {"key": [], "z": [], "sex": []}
+    assert as_lists(empty) == {"z": []}
 
 
 @pytest.mark.parametrize("kind", FRAMES)
 def test_several_public_columns(kind: str, pair_coder: TableMechanism) -> None:
     columns = {"age": [2, 1, None], "key": [7, 8, 9], "job": ["a", "b", "b"]}
-    released = as_lists(pair_coder.release_frame(FRAMES[kind](columns)))
+    released = as_lists(pair_coder.release_frame(FRAMES[kind](columns), keep="key"))
     assert released == {"key": [7, 8, 9], "z": [1, 2, 3]}
     renamed = FRAMES[kind]({"AGE": columns["age"], "JOB": columns["job"]})
     assert as_lists(pair_coder.release_frame(renamed, ["JOB", "AGE"]))["z"] == [1, 2, 3]
@@ -365,8 +366,10 @@ def test_columns_are_looked_up_like_tuples(data: st.DataObject) -> None:
     if stranger not in letters:
         rows = [*rows, stranger]
         columns = {name: pa.array([row[i] for row in rows], pa.int64()) for i, name in enumerate("abc")}
-        with pytest.raises(UnknownLetterError, match=f"in row {len(rows) - 1}"):
+        with pytest.raises(UnknownLetterError, match=f"^release_frame: 1 of {len(rows)} record"):
             mechanism.release_frame(pa.table(columns))
+        left = mechanism.release_frame(pa.table(columns), unknown="drop")["z"].to_pylist()
+        assert left == released
 
 
 def test_alphabets_too_large_for_a_table_are_found_by_bisection() -> None:
@@ -389,13 +392,18 @@ def test_alphabets_too_large_for_a_table_are_found_by_bisection() -> None:
 def test_frames_that_cannot_be_released(coder: TableMechanism, pair_coder: TableMechanism) -> None:
     frame = pd.DataFrame({"job": ["a"], "z": [1]})
     with pytest.raises(InvalidInputError, match="already has a column 'z'; pass another name as output"):
-        coder.release_frame(frame)
+        coder.release_frame(frame, keep="z")
     with pytest.raises(InvalidInputError, match=r"no column 'job'; the columns are 'work'; pass columns="):
         coder.release_frame(pd.DataFrame({"work": ["a"]}))
     with pytest.raises(InvalidInputError, match="lazy"):
         coder.release_frame(pl.LazyFrame({"job": ["a"]}))
     with pytest.raises(InvalidInputError, match=r"a data frame is needed.*this is a list"):
         coder.release_frame(["a"])
+    for nested in (pl.DataFrame({"job": [["a"]]}), pa.table({"job": [{"b": "a"}]})):
+        with pytest.raises(
+            InvalidInputError, match=r"'job' holds \w+\(.*\), not single values; pick a field"
+        ):
+            coder.release_frame(nested)
     with pytest.raises(InvalidInputError, match="use release_frame"):
         coder.release(frame)
     with pytest.raises(InvalidInputError, match="as many columns as a letter has parts"):

@@ -75,14 +75,22 @@ def test_frames_lose_the_private_columns(kind: str, coder: TableMechanism) -> No
         released = coder.release_frame(frame, **options)  # type: ignore[arg-type]
         return list(released.column_names if kind == "pyarrow" else released.columns)
 
-    assert columns() == ["key", "z"]
-    assert columns(output="sex") == ["key", "sex"]
-    assert columns(keep_public=True) == ["key", "job", "z"]
-    assert columns(keep_private=True) == ["sex", "key", "z"]
+    assert columns() == ["z"]
+    assert columns(keep="all") == ["key", "z"]
+    assert columns(output="sex") == ["sex"]
+    assert columns(keep_public=True) == ["job", "z"]
+    assert columns(keep_private=True) == ["sex", "z"]
+    assert columns(keep="key", keep_private=True) == ["sex", "key", "z"]
     with pytest.raises(InvalidInputError, match="already has a column 'sex'"):
         columns(keep_private=True, output="sex")
+    with pytest.raises(InvalidInputError, match="column 'sex' is private"):
+        columns(keep=["key", "sex"])
+    with pytest.raises(InvalidInputError, match="column 'job' is public"):
+        columns(keep="job")
+    with pytest.raises(InvalidInputError, match="no column 'kee'; the closest are 'key'"):
+        columns(keep=["kee"])
 
 
 def test_public_column_that_has_the_name_of_a_private_one_is_replaced(coder: TableMechanism) -> None:
     frame = pd.DataFrame({"age": ["a", "b"], "key": [1, 2]})
-    assert list(coder.release_frame(frame, "age")) == ["z", "key"]
+    assert list(coder.release_frame(frame, "age", keep="all")) == ["z", "key"]

@@ -168,8 +168,8 @@ def test_names_need_no_care(database: Database) -> None:
     database.query('CREATE TABLE "my \'table" AS SELECT * FROM people')
     sql = mechanism.to_sql("my 'table", dialect=database.dialect, output="source", keep=["key"])
     assert sorted(database.query(sql)) == [(0, 0), (1, 1)]
-    qualified = mechanism.to_sql(("main", "people"), dialect=database.dialect, keep=["key", "select"])
-    assert sorted(database.query(qualified)) == [(0, 0, 0), (1, 1, 1)]
+    qualified = mechanism.to_sql(("main", "people"), dialect=database.dialect, keep=["key"])
+    assert sorted(database.query(qualified)) == [(0, 0), (1, 1)]
 
 
 def test_missing_columns_are_errors(database: Database) -> None:
@@ -192,14 +192,40 @@ def test_impossible_symbols_do_not_appear() -> None:
 
 
 @pytest.mark.parametrize("value", ["zz", None])
-def test_unknown_letters_stop_the_query_or_become_null(database: Database, value: str | None) -> None:
+def test_unknown_letters_stop_the_query_or_stay_out(database: Database, value: str | None) -> None:
     mechanism = TableMechanism([[0.5, 0.5]], x_labels=["a"], x_names=["job"])
     database.fill("job TEXT", [(0, "a"), (1, value)])
     with pytest.raises(FAILURES, match=f"release: unknown letter: {value or 'NULL'}"):
         database.query(mechanism.to_sql("people", dialect=database.dialect))
-    rows = database.query(mechanism.to_sql("people", dialect=database.dialect, keep=["key"], unknown="null"))
-    assert dict(rows)[1] is None
-    assert dict(rows)[0] in (0, 1)
+    rows = database.query(mechanism.to_sql("people", dialect=database.dialect, keep=["key"], unknown="drop"))
+    assert [key for key, _ in rows] == [0]
+    assert rows[0][1] in (0, 1)
+
+
+def test_unknown_letters_are_drawn_from_the_marginal(database: Database) -> None:
+    """Known letters have symbols of their own, so the frequencies of strangers can only be those of P(Z)."""
+    p_z = np.array([0.2, 0.7, 0.1])
+    mechanism = TableMechanism(
+        np.vstack([np.eye(3)[2], np.eye(3)[0]]), x_labels=["a", "b"], x_names=["job"], marginal=p_z
+    )
+    database.fill("job TEXT", [(0, "a"), (1, "b"), (2, "stranger"), (3, None)], times=5000)
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", unknown="draw")
+    twin = TableMechanism(np.vstack([mechanism.p_z_given_x, p_z, p_z]))
+    assert_frequencies(database.query(sql), twin)
+    database.query("CREATE TABLE numbered AS SELECT job, 0.85 AS u FROM people WHERE key = 2")
+    case = mechanism.to_sql_case("u", dialect=database.dialect, unknown="draw")
+    assert set(database.query(f"SELECT {case} FROM numbered")) == {(1,)}
+
+
+def test_rows_come_in_random_order_on_request(database: Database) -> None:
+    mechanism = TableMechanism([[0.5, 0.5]], x_labels=["a"], x_names=["job"])
+    database.fill("job TEXT", [(i, "a") for i in range(40)])
+    for unknown in ("error", "drop"):
+        sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", shuffle=True, unknown=unknown)
+        keys = [key for key, _ in database.query(sql)]
+        assert sorted(keys) == list(range(40))
+        assert keys != list(range(40))  # equal with probability 1/40!
+        assert keys != [key for key, _ in database.query(sql)]
 
 
 @pytest.mark.parametrize("number", ["1", "-0.5", "NULL", "5e300"])
@@ -209,8 +235,8 @@ def test_bad_random_numbers_are_noticed(database: Database, number: str) -> None
     database.fill("job TEXT", [(0, "a")])
     with pytest.raises(FAILURES, match="random number outside"):
         database.query(mechanism.to_sql("people", dialect=database.dialect, random=number))
-    null = mechanism.to_sql("people", dialect=database.dialect, random=number, unknown="null")
-    assert database.query(null) == [(None,)]
+    with pytest.raises(FAILURES, match="random number outside"):
+        database.query(mechanism.to_sql("people", dialect=database.dialect, random=number, unknown="drop"))
     low, high = (mechanism.to_sql("people", dialect=database.dialect, random=u) for u in ("0.25", "0.75"))
     assert database.query(low) + database.query(high) == [(0,), (1,)]
 
@@ -251,11 +277,20 @@ def test_postgres_text_does_not_depend_on_settings(mechanism: TableMechanism) ->
         (["a"], {"columns": ["x", "y"]}, "as many columns as a letter has parts"),
         (["a"], {"columns": [""]}, "is not a name"),
         (["a"], {"dialect": "mysql"}, "dialect must be one of sqlite, duckdb, postgres"),
-        (["a"], {"unknown": "skip"}, "unknown must be"),
+        (["a"], {"unknown": "null"}, "unknown must be one of 'error', 'draw', 'drop'"),
+        (["a"], {"unknown": "draw"}, "does not know P"),
+        (["a"], {"keep": "all"}, "the columns are not known here; name those to keep"),
+        (["a"], {"keep": "x"}, "column 'x' is public"),
+        (["a"], {"keep": ["key", "sex"]}, "column 'sex' is private"),
         (["a"], {"keep": ["z"]}, "must differ"),
     ],
 )
 def test_what_cannot_be_written(labels: list, options: dict, message: str) -> None:
-    mechanism = TableMechanism([[1.0]], x_labels=labels)
+    mechanism = TableMechanism([[1.0]], x_labels=labels, private_names=["sex"])
     with pytest.raises(InvalidInputError, match=message):
         mechanism.to_sql("people", **{"dialect": "sqlite", **options})
+
+
+def test_case_cannot_leave_out_a_row() -> None:
+    with pytest.raises(InvalidInputError, match="unknown must be 'error' or 'draw'; it is 'drop'"):
+        TableMechanism([[1.0]]).to_sql_case(dialect="sqlite", unknown="drop")  # type: ignore[arg-type]

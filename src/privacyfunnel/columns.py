@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InvalidInputError, shortened
-from .labels import column_values
-from .names import as_names, require_columns
+from .labels import Letters, column_values
+from .names import as_names, require_columns, require_single_values
+from .sampling import random_order
+from .unknown import Unknown, UnknownLetters, check_unknown
 
 if TYPE_CHECKING:
     from .mechanism import Rng, TableMechanism
@@ -27,7 +29,7 @@ def release_column(mechanism: TableMechanism, x: Any, rng: Rng) -> Any:
 
     native = nw.from_native(x, pass_through=True, allow_series=True)
     if isinstance(native, nw.Series):
-        symbols = mechanism._draw(_find(mechanism, [native]), rng)
+        symbols = mechanism._draw(_find(mechanism._letters, [native]), rng)
         return _gather(mechanism, symbols, native, native.name).to_native()
     if isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InvalidInputError("release: this is a data frame; use release_frame.")
@@ -43,11 +45,47 @@ def release_frame(
     columns: str | Sequence[str] | None,
     *,
     output: str,
+    keep: str | Sequence[str],
     keep_public: bool,
-    dropped: Sequence[str],
+    keep_private: bool,
+    unknown: Unknown,
+    shuffle: bool,
     rng: Rng,
 ) -> Any:
     """See `TableMechanism.release_frame`."""
+    import narwhals as nw
+
+    data = _eager(frame)
+    check_unknown(unknown, "release_frame")
+    public = public_columns(mechanism, columns)
+    require_columns(public, data.columns, "release_frame", "pass columns=[…] to name the public ones")
+    require_single_values(public, data.schema, "release_frame")
+    private = [name for name in mechanism.private_names if name not in public]
+    staying = {*kept_columns(keep, data.columns, public, private, "release_frame")}
+    staying |= {name for name in private if keep_private} | {name for name in public if keep_public}
+    if output in staying.intersection(data.columns):
+        raise InvalidInputError(
+            f"release_frame: the frame already has a column {output!r}; pass another name as output."
+        )
+    # An int would start the same numbers again for the order as for the symbols.
+    generator = np.random.default_rng(rng) if shuffle and isinstance(rng, int) else rng
+    rows = search_letters(mechanism._letters, [data[name] for name in public])
+    data, rows = _known_or(unknown, mechanism, data, public, rows)
+    symbols = mechanism._draw(rows, generator)
+    released = _gather(mechanism, symbols, data[public[0]], output)
+    order = [name for name in data.columns if name in staying or name == public[0]]
+    at = order.index(public[0])
+    order[at : at + 1] = [*([public[0]] if keep_public else []), output]
+    result = data.with_columns(released).select(order)
+    if shuffle:
+        result = result[random_order(len(result), generator)]
+    if shuffle or keep != "all":
+        result = nw.maybe_reset_index(result)
+    return result.to_native()
+
+
+def _eager(frame: Any) -> Any:
+    """The frame as narwhals has it, refused if it is lazy or none."""
     import narwhals as nw
 
     data = nw.from_native(frame, pass_through=True)
@@ -61,19 +99,55 @@ def release_frame(
             f"release_frame: a data frame is needed, such as one of pandas or polars; this is a "
             f"{type(frame).__name__}."
         )
-    public = public_columns(mechanism, columns)
-    require_columns(public, data.columns, "release_frame", "pass columns=[…] to name the public ones")
-    staying = [name for name in data.columns if (keep_public if name in public else name not in dropped)]
-    if output in staying:
-        raise InvalidInputError(
-            f"release_frame: the frame already has a column {shortened(output)}; pass another name as output."
-        )
-    symbols = mechanism._draw(_find(mechanism, [data[name] for name in public]), rng)
-    released = _gather(mechanism, symbols, data[public[0]], output)
-    order = [name for name in data.columns if name in staying or name == public[0]]
-    at = order.index(public[0])
-    order[at : at + 1] = [*([public[0]] if keep_public else []), output]
-    return data.with_columns(released).select(order).to_native()
+    return data
+
+
+def kept_columns(
+    keep: str | Sequence[str],
+    columns: Sequence[str] | None,
+    public: Sequence[str],
+    private: Sequence[str],
+    where: str,
+) -> tuple[str, ...]:
+    """The columns to be handed out beside the symbol; none of the public and private ones can be.
+
+    Parameters
+    ----------
+    keep : column name, names or "all"
+    columns : names, optional
+        Those of the table; None where they are not known.
+    """
+    if isinstance(keep, str) and keep == "all":
+        if columns is None:
+            raise InvalidInputError(f"{where}: the columns are not known here; name those to keep.")
+        return tuple(name for name in columns if name not in public and name not in private)
+    names = as_names(keep)
+    for kind, guarded in (("private", private), ("public", public)):
+        if found := [name for name in names if name in guarded]:
+            raise InvalidInputError(
+                f"{where}: column {found[0]!r} is {kind}, and handing it out undoes the release; leave it "
+                "out of the columns to be kept."
+            )
+    if columns is not None:
+        require_columns(names, columns, where)
+    return names
+
+
+def _known_or(
+    unknown: Unknown, mechanism: TableMechanism, data: Any, public: Sequence[str], rows: IntArray
+) -> tuple[Any, IntArray]:
+    """The records whose letter is known, or all with −1 for those to be drawn from P(Z)."""
+    if unknown == "draw":
+        mechanism.require_marginal("release_frame")
+        return data, rows
+    known = rows >= 0
+    if known.all():
+        return data, rows
+    if unknown == "drop":
+        return data.filter(known.tolist()), rows[known]
+    wrong = UnknownLetters(mechanism._letters)
+    wrong.add(rows, [data[name] for name in public])
+    raise wrong.error("release_frame")
 
 
 def public_columns(mechanism: TableMechanism, columns: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -102,16 +176,28 @@ def long_table(mechanism: TableMechanism, output: str) -> dict[str, Any]:
     return columns
 
 
-def _find(mechanism: TableMechanism, columns: Sequence[Any]) -> IntArray:
-    """The row of the mechanism for each row of narwhals columns."""
+def search_letters(letters: Letters, columns: Sequence[Any]) -> IntArray:
+    """The row of the mechanism for each row of narwhals columns; −1 for what is no letter."""
+    return _look_up(columns, letters, letters.search_columns, letters.search_all)
+
+
+def _find(letters: Letters, columns: Sequence[Any]) -> IntArray:
+    return _look_up(columns, letters, letters.find_columns, letters.find_all)
+
+
+def _look_up(
+    columns: Sequence[Any],
+    letters: Letters,
+    of_arrays: Callable[[Sequence[Any]], IntArray],
+    of_values: Callable[[Sequence[Any]], IntArray],
+) -> IntArray:
     import pyarrow as pa
 
-    letters = mechanism._letters
     try:
-        return letters.find_columns([column.to_arrow() for column in columns])
+        return of_arrays([column.to_arrow() for column in columns])
     except pa.ArrowException:  # a pandas column of mixed objects, or of intervals
         lists = [column.to_list() for column in columns]
-        return letters.find_all(list(zip(*lists, strict=True)) if letters.are_tuples else lists[0])
+        return of_values(list(zip(*lists, strict=True)) if letters.are_tuples else lists[0])
 
 
 def _gather(mechanism: TableMechanism, symbols: IntArray, like: Any, name: str) -> Any:

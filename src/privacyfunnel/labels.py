@@ -119,24 +119,34 @@ class Letters:
 
     def find(self, value: Any, at: int | None = None) -> int:
         """The row of one value; `at` is its place in a sequence, for the message."""
-        try:
-            row = self.rows.get(canonical_label(value))
-        except (TypeError, InvalidInputError):  # not hashable
-            row = None
-        if row is None:
+        row = self._row(value)
+        if row < 0:
             self._unknown(value, at)
         return row
 
+    def _row(self, value: Any) -> int:
+        try:
+            return self.rows.get(canonical_label(value), -1)
+        except (TypeError, InvalidInputError):  # not hashable
+            return -1
+
     def find_all(self, values: Sequence[Any]) -> IntArray:
         """The rows of a sequence of values."""
+        found = self.search_all(values)
+        for at in np.flatnonzero(found < 0).tolist():
+            self._unknown(values[at], at)
+        return found
+
+    def search_all(self, values: Sequence[Any]) -> IntArray:
+        """The rows of a sequence of values; −1 for what is no letter."""
         get = self.rows.get
         try:
             found = np.array([get(value, -1) for value in values], dtype=np.intp)
-        except TypeError:  # not hashable; find says which
-            return np.array([self.find(value, at) for at, value in enumerate(values)], dtype=np.intp)
+        except TypeError:  # not hashable
+            return np.array([self._row(value) for value in values], dtype=np.intp)
         # NaN and its like are not keys of the dictionary: only canonical_label knows them.
         for at in np.flatnonzero(found < 0).tolist():
-            found[at] = self.find(values[at], at)
+            found[at] = self._row(values[at])
         return found
 
     def find_array(self, values: NDArray[Any]) -> IntArray:
@@ -155,7 +165,15 @@ class Letters:
         return self.find_all(values.ravel().tolist()).reshape(values.shape)
 
     def find_columns(self, columns: Sequence[Any]) -> IntArray:
-        """The rows of letters given as one pyarrow array a column.
+        """The rows of letters given as one pyarrow array a column."""
+        found = self.search_columns(columns)
+        for at in np.flatnonzero(found < 0).tolist():
+            value = tuple(canonical_label(column[at].as_py()) for column in columns)
+            self._unknown(value if self.are_tuples else value[0], at)
+        return found
+
+    def search_columns(self, columns: Sequence[Any]) -> IntArray:
+        """The rows of letters given as one pyarrow array a column; −1 for what is no letter.
 
         Each column is first reduced to its distinct values, so Python looks at those only.
         """
@@ -169,21 +187,18 @@ class Letters:
         of_labels = np.zeros(len(parts), dtype=np.int64)
         of_rows = np.zeros(len(columns[0]), dtype=np.int64)
         for number, column in enumerate(columns):
-            code_of, codes = _factorise(column)
+            code_of, codes = factorise(column)
             width = len(code_of) + 1  # one more, for parts of labels that the data never have
             own = [code_of.get(part[number], width - 1) for part in parts]  # type: ignore[index]
             n_keys = (int(of_labels.max()) + 1) * width
             prefixes, firsts, of_labels = np.unique(
                 of_labels * width + np.array(own), return_index=True, return_inverse=True
             )
-            of_rows = _positions(prefixes, of_rows * width + codes if number else codes, n_keys)
-            wrong = np.flatnonzero(of_rows < 0)
-            if wrong.size:
-                row = int(wrong[0])
-                value = tuple(canonical_label(c[row].as_py()) for c in columns)
-                self._unknown(value if self.are_tuples else value[0], row)
+            lost = of_rows < 0
+            of_rows = _positions(prefixes, np.where(lost, 0, of_rows * width + codes), n_keys)
+            of_rows[lost] = -1
         # Labels share a class only where the data lack a part of them, and no row is in such a class.
-        return firsts[of_rows]
+        return np.where(of_rows < 0, -1, firsts[of_rows])
 
     def _unknown(self, value: Any, at: int | None) -> NoReturn:
         where = "" if at is None else f" in row {at}"
@@ -213,7 +228,7 @@ def _positions(keys: NDArray[np.int64], wanted: NDArray[np.int64], n_keys: int) 
     return np.where(keys[at] == wanted, at, -1)
 
 
-def _factorise(column: Any) -> tuple[dict[Hashable, int], NDArray[np.int64]]:
+def factorise(column: Any) -> tuple[dict[Hashable, int], NDArray[np.int64]]:
     """The distinct canonical values of a pyarrow array, numbered, and the number of each entry."""
     import pyarrow as pa
 

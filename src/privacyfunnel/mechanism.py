@@ -26,6 +26,7 @@ from .joint import Joint
 from .labels import Letters, as_labels, label_array
 from .names import as_names
 from .sampling import cumulative, draw, uniform
+from .unknown import Unknown
 
 FloatArray = NDArray[np.float64]
 Rng = int | np.random.Generator | None
@@ -59,6 +60,9 @@ class TableMechanism:
     private_names : sequence of column names
         The columns that the mechanism was made to protect, which `release_frame` drops; none by default.
         Mechanisms of the solvers know those of their joint.
+    marginal : (n_z,) array, optional
+        P(Z) for the records that the mechanism was made for, from which `unknown="draw"` draws. Mechanisms of
+        the solvers have it; None where it is not known.
     """
 
     p_z_given_x: FloatArray
@@ -66,6 +70,7 @@ class TableMechanism:
     z_labels: tuple[Hashable, ...]
     x_names: tuple[str, ...]
     private_names: tuple[str, ...]
+    marginal: FloatArray | None
 
     def __init__(
         self,
@@ -75,6 +80,7 @@ class TableMechanism:
         z_labels: Sequence[Hashable] | None = None,
         x_names: Sequence[str] = ("x",),
         private_names: Sequence[str] = (),
+        marginal: ArrayLike | None = None,
     ) -> None:
         table = as_channel(p_z_given_x, "TableMechanism: p_z_given_x")
         table.setflags(write=False)
@@ -84,18 +90,26 @@ class TableMechanism:
         setting(self, "z_labels", as_labels(z_labels, table.shape[1], "TableMechanism: z_labels"))
         setting(self, "x_names", as_names(x_names))
         setting(self, "private_names", as_names(private_names))
+        setting(self, "marginal", None if marginal is None else _as_marginal(marginal, table.shape[1]))
 
     @classmethod
     def for_joint(
         cls, joint: Joint, p_z_given_x: ArrayLike, z_labels: Sequence[Hashable] | None = None
     ) -> TableMechanism:
         """The mechanism of this table for the letters, columns and private columns of a joint."""
+        table = as_channel(p_z_given_x, "TableMechanism: p_z_given_x")
+        if table.shape[0] != joint.n_x:
+            raise InvalidInputError(
+                f"TableMechanism: p_z_given_x must have a row for each of the {joint.n_x} letters of the "
+                f"joint; it has {table.shape[0]}."
+            )
         return cls(
-            p_z_given_x,
+            table,
             x_labels=joint.x_labels,
             z_labels=z_labels,
             x_names=joint.x_names,
             private_names=joint.y_names,
+            marginal=with_rows_to_one((joint.p_x @ table)[None, :])[0],
         )
 
     @classmethod
@@ -160,11 +174,14 @@ class TableMechanism:
         columns: str | Sequence[str] | None = None,
         *,
         output: str = "z",
+        keep: str | Sequence[str] = (),
         keep_public: bool = False,
         keep_private: bool = False,
+        unknown: Unknown = "error",
+        shuffle: bool = False,
         rng: Rng = None,
     ) -> Any:
-        """The data frame with its public columns replaced by the released symbol, without private ones.
+        """The released symbol of each record of a data frame, and of the other columns those to be kept.
 
         Parameters
         ----------
@@ -173,27 +190,58 @@ class TableMechanism:
             The public columns, in the order of the parts of a letter; `x_names` by default.
         output : str
             Name of the column of symbols; it takes the place of the first public column.
+        keep : column name, names or "all"
+            What is handed out beside the symbol; "all" is every column that is neither public nor private.
+            The mechanism does not protect what they tell: `audit(keep=…)` measures it.
         keep_public : bool
             Whether the public columns stay beside the symbol, for tests: whoever sees them needs no Z.
         keep_private : bool
-            Whether the columns named in `private_names` stay, for tests; they are dropped if they are there.
+            Whether the columns named in `private_names` stay, for tests.
+        unknown : {"error", "draw", "drop"}
+            What becomes of a record whose letter the mechanism does not know: an error that counts them all,
+            a symbol from P(Z), which tells nothing about the letter, or no record.
+        shuffle : bool
+            Whether the records come out in random order. In order, whoever knows how they were sorted knows
+            what they were sorted by.
         rng : None, int or Generator
             As for `release`.
 
         Returns
         -------
-        A frame of the same kind. All other columns pass through, and the mechanism does not protect what
-        they tell: drop what must not be handed out. Symbols of several types or tuples become text.
+        A frame of the same kind. The index of a pandas frame is left out too, but for keep="all" in order.
+        Symbols of several types or tuples become text.
         """
         from .columns import release_frame
 
-        dropped = () if keep_private else self.private_names
         return release_frame(
-            self, frame, columns, output=output, keep_public=keep_public, dropped=dropped, rng=rng
+            self,
+            frame,
+            columns,
+            output=output,
+            keep=keep,
+            keep_public=keep_public,
+            keep_private=keep_private,
+            unknown=unknown,
+            shuffle=shuffle,
+            rng=rng,
         )
 
+    def require_marginal(self, where: str) -> FloatArray:
+        """P(Z), or InvalidInputError where it is not known."""
+        if self.marginal is None:
+            raise InvalidInputError(
+                f"{where}: this mechanism does not know P(Z), from which unknown='draw' draws; take one that "
+                "a solver made, or build it with marginal=mechanism.p_z(joint.p_x)."
+            )
+        return self.marginal
+
     def _draw(self, rows: NDArray[np.intp], rng: Rng) -> NDArray[np.intp]:
-        return draw(self._cumulative, rows.ravel(), uniform(rows.size, rng)).reshape(rows.shape)
+        """The symbol of each row of the table; of row −1 one drawn from P(Z)."""
+        table, flat = self._cumulative, rows.ravel()
+        if flat.size and flat.min() < 0:
+            table = np.vstack([table, cumulative(self.require_marginal("release")[None, :])])
+            flat = np.where(flat < 0, self.n_x, flat)
+        return draw(table, flat, uniform(rows.size, rng)).reshape(rows.shape)
 
     @cached_property
     def _letters(self) -> Letters:
@@ -264,7 +312,14 @@ class TableMechanism:
         second = other.p_z_given_x[[rows[label] for label in self.z_labels]]
         table = with_rows_to_one(self.p_z_given_x @ second)
         private = dict.fromkeys((*self.private_names, *other.private_names))
-        return replace(self, p_z_given_x=table, z_labels=other.z_labels, private_names=tuple(private))
+        marginal = None if self.marginal is None else with_rows_to_one((self.marginal @ second)[None, :])[0]
+        return replace(
+            self,
+            p_z_given_x=table,
+            z_labels=other.z_labels,
+            private_names=tuple(private),
+            marginal=marginal,
+        )
 
     def repeat(self, k: int) -> TableMechanism:
         """The mechanism that releases the same letter k times, independently: a symbol is a k-tuple."""
@@ -276,7 +331,13 @@ class TableMechanism:
                 f"entries, more than {MAX_ENTRIES:,}; repeated_leakage measures them without the table."
             )
         table = with_rows_to_one(repeated(self.p_z_given_x, int(k)))
-        return replace(self, p_z_given_x=table, z_labels=tuple(product(self.z_labels, repeat=int(k))))
+        # P(Z₁, …, Z_k) is not determined by P(Z): the releases have their letter in common.
+        return replace(
+            self,
+            p_z_given_x=table,
+            z_labels=tuple(product(self.z_labels, repeat=int(k))),
+            marginal=self.marginal if k == 1 else None,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The mechanism as JSON types, every float exact; the payload of `save`."""
@@ -288,6 +349,7 @@ class TableMechanism:
             "x_labels": encode_labels(self.x_labels, "x_labels"),
             "z_labels": encode_labels(self.z_labels, "z_labels"),
             "p_z_given_x": self.p_z_given_x.tolist(),
+            **({} if self.marginal is None else {"p_z": self.marginal.tolist()}),
         }
 
     @classmethod
@@ -295,7 +357,7 @@ class TableMechanism:
         """The mechanism of `to_dict`, checked like one given by hand; FileFormatError if it is none."""
         from .persistence import decode_labels, require
 
-        # Absent in files that were written before mechanisms knew of private columns.
+        # Absent in files that were written before mechanisms knew of private columns, or of P(Z).
         private = require(data, "private_names", list) if "private_names" in data else []
         try:
             return cls(
@@ -304,6 +366,7 @@ class TableMechanism:
                 z_labels=decode_labels(require(data, "z_labels", list)),
                 x_names=[str(name) for name in require(data, "x_names", list)],
                 private_names=[str(name) for name in private],
+                marginal=require(data, "p_z", list) if "p_z" in data else None,
             )
         except InvalidInputError as error:
             raise FileFormatError(f"This is not a saved mechanism: {error}") from None
@@ -331,15 +394,24 @@ class TableMechanism:
         *,
         dialect: Literal["sqlite", "duckdb", "postgres"],
         output: str = "z",
-        keep: Sequence[str] = (),
+        keep: str | Sequence[str] = (),
         random: str | None = None,
-        unknown: Literal["error", "null"] = "error",
+        unknown: Unknown = "error",
+        shuffle: bool = False,
     ) -> str:
         """A SELECT that releases Z for each row of a database table; see `privacyfunnel.sql.select`."""
         from .sql import select
 
         return select(
-            self, table, columns, dialect=dialect, output=output, keep=keep, random=random, unknown=unknown
+            self,
+            table,
+            columns,
+            dialect=dialect,
+            output=output,
+            keep=keep,
+            random=random,
+            unknown=unknown,
+            shuffle=shuffle,
         )
 
     def to_sql_case(
@@ -348,7 +420,7 @@ class TableMechanism:
         columns: str | Sequence[str] | None = None,
         *,
         dialect: Literal["sqlite", "duckdb", "postgres"],
-        unknown: Literal["error", "null"] = "error",
+        unknown: Literal["error", "draw"] = "error",
     ) -> str:
         """A CASE expression over a column `u` of random numbers; see `privacyfunnel.sql.case_expression`."""
         from .sql import case_expression
@@ -357,6 +429,17 @@ class TableMechanism:
 
     def __repr__(self) -> str:
         return f"TableMechanism({', '.join(self.x_names)}: {self.n_x} letters → {self.n_z} symbols)"
+
+
+def _as_marginal(values: ArrayLike, n_z: int) -> FloatArray:
+    table = as_channel(np.asarray(values)[None], "TableMechanism: marginal")
+    if table.shape[1] != n_z:
+        raise InvalidInputError(
+            f"TableMechanism: marginal must have {n_z} entries, one a symbol; it has {table.shape[1]}."
+        )
+    table.setflags(write=False)
+    result: FloatArray = table[0]
+    return result
 
 
 def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> TableMechanism:
@@ -379,10 +462,16 @@ def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> Tabl
     if any(m.x_labels != first.x_labels or m.x_names != first.x_names for m in mechanisms):
         raise InvalidInputError("time_share: the mechanisms must have the same letters in the same order.")
     used = [(share, m) for share, m in zip(shares.tolist(), mechanisms, strict=True) if share > 0]
-    table = np.concatenate([share * m.p_z_given_x for share, m in used], axis=1)
+    # P(Z) is a mixture of the rows, so as one more row it changes neither what is merged nor the rest.
+    rows = [m.p_z_given_x if m.marginal is None else np.vstack([m.p_z_given_x, m.marginal]) for _, m in used]
+    if len({len(part) for part in rows}) > 1:
+        rows = [m.p_z_given_x for _, m in used]
+    parts = [share * part for (share, _), part in zip(used, rows, strict=True)]
+    table = with_rows_to_one(merge_symbols(np.concatenate(parts, axis=1)))
     return TableMechanism(
-        with_rows_to_one(merge_symbols(table)),
+        table[: first.n_x],
         x_labels=first.x_labels,
         x_names=first.x_names,
         private_names=tuple(dict.fromkeys(name for m in mechanisms for name in m.private_names)),
+        marginal=table[-1] if len(table) > first.n_x else None,
     )

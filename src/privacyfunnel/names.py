@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 from .errors import InvalidInputError, shortened
 
@@ -21,6 +22,16 @@ def require_columns(names: Iterable[str], columns: Iterable[str], where: str, re
             more = f"; {remedy}" if remedy else ""
             raise InvalidInputError(
                 f"{where}: there is no column {shortened(name)}; {_suggestion(name, there)}{more}."
+            )
+
+
+def require_single_values(names: Iterable[str], schema: Mapping[str, Any], where: str) -> None:
+    """InvalidInputError for the first of `names` whose type (in narwhals' words) is a list or a structure."""
+    for name in names:
+        if schema[name].is_nested():
+            raise InvalidInputError(
+                f"{where}: column {name!r} holds {schema[name]}, not single values; pick a field or an "
+                "element."
             )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
 import stat
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from .errors import (
     shortened,
 )
 from .labels import canonical_label
+from .unfinished import TemporaryFile, remove_leftovers
 
 Path_ = str | PathLike[str]
 T = TypeVar("T")
@@ -120,26 +120,25 @@ def atomic_stream(path: Path_) -> Iterator[IO[bytes]]:
     """A binary file that takes the place of `path` when the block ends well, and vanishes otherwise.
 
     The data go to a new file in the same folder, which then takes the place of the old one, so a
-    reader, a full disk, an interrupt or a power cut never see half of it.
+    reader, a full disk, an interrupt or a power cut never see half of it. Until then only its owner can
+    read it. What a process that was killed has left in the folder is removed first.
     """
     # Follow links: replacing the link itself would leave its target behind, unchanged.
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    temporary: TemporaryFile | None = None
     try:
         mode = _mode(target)
-        # Opened with 0666 so that the user's umask decides, as for any file a program writes.
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        with os.fdopen(handle, "wb") as file:
+        remove_leftovers(target.parent)
+        temporary = TemporaryFile(target)
+        with temporary.open() as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(temporary, mode)
-        os.replace(temporary, target)
+        temporary.replace(mode)
         _sync_folder(target.parent)
     except BaseException as error:  # an interrupt, too, leaves nothing behind
-        with suppress(OSError):
-            temporary.unlink()
+        if temporary is not None:
+            temporary.discard()
         if isinstance(error, OSError) and not isinstance(error, PrivacyFunnelError):
             raise DataFileError(
                 f"{os.fspath(path)}: cannot write the file ({error.strerror or error}); choose a folder that "
@@ -193,8 +192,8 @@ def _encode(label: Any, name: str) -> Any:
             if _READ[kind](text) == label:
                 return {kind: text}
     raise InvalidInputError(
-        f"save: the label {shortened(label)} in {name} is a {type(label).__name__}, which a file cannot hold; "
-        "use texts, finite numbers, booleans, None, dates and times, intervals, or tuples of them."
+        f"save: the label {shortened(label)} in {name} is a {type(label).__name__}, which a file cannot "
+        "hold; use texts, finite numbers, booleans, None, dates and times, intervals, or tuples of them."
     )
 
 

@@ -34,6 +34,17 @@ def uniform(n: int, rng: int | np.random.Generator | None) -> FloatArray:
     raise InvalidInputError(f"rng must be None, a whole number ≥ 0 or a numpy Generator; it is {rng!r}.")
 
 
+def random_order(n: int, rng: int | np.random.Generator | None) -> IntArray:
+    """The numbers 0 … n−1 in random order; for None from the operating system's own bits.
+
+    These are sorted on 64 random bits each. Two of n are equal, and keep their order, with a probability
+    below n²/2⁶⁵.
+    """
+    if rng is None:
+        return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64), kind="stable")
+    return np.argsort(uniform(n, rng), kind="stable")
+
+
 def cumulative(p_z_given_x: FloatArray) -> FloatArray:
     """The distribution function of each row, exactly 1 from the last possible symbol on.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from .columns import public_columns
+from .columns import kept_columns, public_columns
 from .errors import InvalidInputError, shortened
 from .labels import column_values
+from .sampling import cumulative
+from .unknown import Unknown, check_unknown
 
 if TYPE_CHECKING:
     from .mechanism import TableMechanism
@@ -31,9 +33,10 @@ def select(
     *,
     dialect: Dialect,
     output: str = "z",
-    keep: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     random: str | None = None,
-    unknown: Literal["error", "null"] = "error",
+    unknown: Unknown = "error",
+    shuffle: bool = False,
 ) -> str:
     """A SELECT that releases Z for each row of a table.
 
@@ -51,14 +54,17 @@ def select(
         SQLite 3.35 or newer, PostgreSQL 12 or newer.
     output : str
         Name of the column of symbols.
-    keep : sequence of column names
-        Other columns to hand out beside the symbol, such as a key.
+    keep : column name or names
+        Other columns to hand out beside the symbol, such as a key; neither public nor private ones.
     random : str, optional
         An SQL expression, used as it is, for a number that is uniform on [0, 1) and new for each row; the
         database's own random() by default.
-    unknown : {"error", "null"}
-        What a value that is no letter does: stop the query, or become NULL. NULL tells that the value is
-        rare, which no leakage number covers.
+    unknown : {"error", "draw", "drop"}
+        What a row does whose value is no letter: stop the query, get a symbol drawn from P(Z), or not come
+        out.
+    shuffle : bool
+        Whether the rows come out in random order, by the database's own random(). Without it a database may
+        hand them out as they were stored, which tells what they were sorted by.
 
     Notes
     -----
@@ -67,24 +73,32 @@ def select(
     cryptographic: somebody who can reconstruct its state can undo the release. Where that matters pass
     an expression of your own, or use `TableMechanism.release`.
     """
-    _check(dialect, unknown)
+    _check_dialect(dialect)
+    check_unknown(unknown, "to_sql")
+    public = public_columns(mechanism, columns)
+    keep = kept_columns(keep, None, public, mechanism.private_names, "to_sql")
     if output in keep or len(set(keep)) < len(keep):
         raise InvalidInputError("to_sql: output and the names in keep must differ from each other.")
-    public = public_columns(mechanism, columns)
     parts = (table,) if isinstance(table, str) else tuple(table)
     taken = {name.lower() for name in (*public, *keep, *parts, output)}
     u, drawn, source = (_unused(name, taken) for name in ("random_number", "drawn", "source"))
     quoted = {name: _identifier(name, dialect) for name in (*public, *keep, *parts, output)}
     read = ", ".join(f"{source}.{quoted[name]}" for name in dict.fromkeys([*keep, *public]))
     handed = "".join(f"{drawn}.{quoted[name]}, " for name in keep)
-    case = _case(mechanism, [f"{drawn}.{quoted[name]}" for name in public], f"{drawn}.{u}", dialect, unknown)
+    letters = [f"{drawn}.{quoted[name]}" for name in public]
+    case = _case(mechanism, letters, f"{drawn}.{u}", dialect, unknown)
+    # Not by u: how large it was tells which symbol it can have drawn from which letter.
+    last = f"\nORDER BY {_RANDOM[dialect]}" if shuffle else ""
+    if unknown == "drop":
+        known = " ".join(f"WHEN {match} THEN TRUE" for match in _matches(mechanism, letters, dialect))
+        last = f"\nWHERE CASE {known} ELSE FALSE END{last}"
     return (
         f"WITH {drawn} AS MATERIALIZED (\n"
         f"  SELECT {read}, {random or _RANDOM[dialect]} AS {u}\n"
         f"  FROM {'.'.join(quoted[name] for name in parts)} AS {source}\n"
         f")\n"
         f"SELECT {handed}{case} AS {quoted[output]}\n"
-        f"FROM {drawn}"
+        f"FROM {drawn}{last}"
     )
 
 
@@ -94,7 +108,7 @@ def case_expression(
     columns: str | Sequence[str] | None = None,
     *,
     dialect: Dialect,
-    unknown: Literal["error", "null"] = "error",
+    unknown: Literal["error", "draw"] = "error",
 ) -> str:
     """A CASE expression that turns a letter and a random number into a symbol.
 
@@ -106,41 +120,46 @@ def case_expression(
         Name of a stored column with a number uniform on [0, 1), drawn once a row. A column of a
         subquery will not do unless it is materialised; `select` takes care of that.
     columns, dialect, unknown
-        As for `select`. A number outside [0, 1), or none, is treated like an unknown letter.
+        As for `select`, but a CASE cannot leave a row out. A number outside [0, 1), or none, stops the query.
     """
-    _check(dialect, unknown)
+    _check_dialect(dialect)
+    if unknown not in ("error", "draw"):
+        raise InvalidInputError(f"to_sql_case: unknown must be 'error' or 'draw'; it is {unknown!r}.")
     public = [_identifier(name, dialect) for name in public_columns(mechanism, columns)]
     return _case(mechanism, public, _identifier(u, dialect), dialect, unknown)
 
 
-def _check(dialect: str, unknown: str) -> None:
+def _check_dialect(dialect: str) -> None:
     if dialect not in _RANDOM:
         raise InvalidInputError(f"to_sql: dialect must be one of {', '.join(_RANDOM)}; it is {dialect!r}.")
-    if unknown not in ("error", "null"):
-        raise InvalidInputError(f"to_sql: unknown must be 'error' or 'null'; it is {unknown!r}.")
 
 
 def _case(mechanism: TableMechanism, columns: Sequence[str], u: str, dialect: Dialect, unknown: str) -> str:
     symbols = column_values(mechanism.z_labels)
-    lines = []
-    if unknown == "error":
-        bad = _raise("release: random number outside [0, 1): ", [u], dialect)
-        lines.append(f"WHEN CASE WHEN {u} >= 0 AND {u} < 1 THEN FALSE ELSE {bad} END THEN NULL")
-    else:
-        lines.append(f"WHEN ({u} >= 0 AND {u} < 1) IS NOT TRUE THEN NULL")
-    for label, row in zip(mechanism.x_labels, mechanism._cumulative.tolist(), strict=True):
+    bad = _raise("release: random number outside [0, 1): ", [u], dialect)
+    lines = [f"WHEN CASE WHEN {u} >= 0 AND {u} < 1 THEN FALSE ELSE {bad} END THEN NULL"]
+    for match, row in zip(_matches(mechanism, columns, dialect), mechanism._cumulative.tolist(), strict=True):
+        lines.append(f"WHEN {match} THEN {_symbol(row, symbols, u, dialect)}")
+    other = "NULL"
+    if unknown == "draw":
+        marginal = cumulative(mechanism.require_marginal("to_sql")[None, :])[0]
+        other = _symbol(marginal.tolist(), symbols, u, dialect)
+    elif unknown == "error":
+        # As a condition, not as a value: it needs no type in common with the symbols.
+        lines.append(f"WHEN {_raise('release: unknown letter: ', columns, dialect)} THEN NULL")
+    return "CASE\n  " + "\n  ".join(lines) + f"\n  ELSE {other}\nEND"
+
+
+def _matches(mechanism: TableMechanism, columns: Sequence[str], dialect: Dialect) -> Iterator[str]:
+    """For each letter the condition that the columns hold it."""
+    for label in mechanism.x_labels:
         parts = label if mechanism._letters.are_tuples else (label,)
         if not isinstance(parts, tuple) or len(parts) != len(columns):
             raise InvalidInputError(
                 f"to_sql: {len(columns)} columns were given and a letter of this mechanism is "
                 f"{shortened(label)}; name as many columns as a letter has parts."
             )
-        match = " AND ".join(map(_equals, columns, parts, [dialect] * len(parts)))
-        lines.append(f"WHEN {match} THEN {_symbol(row, symbols, u, dialect)}")
-    if unknown == "error":
-        # As a condition, not as a value: it needs no type in common with the symbols.
-        lines.append(f"WHEN {_raise('release: unknown letter: ', columns, dialect)} THEN NULL")
-    return "CASE\n  " + "\n  ".join(lines) + "\n  ELSE NULL\nEND"
+        yield " AND ".join(map(_equals, columns, parts, [dialect] * len(parts)))
 
 
 def _symbol(row: Iterable[float], symbols: Sequence[Any], u: str, dialect: Dialect) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from .errors import InvalidInputError, InvalidJointError, shortened
 from .joint import Joint
 from .labels import canonical_label
-from .names import as_names, require_columns
+from .names import as_names, require_columns, require_single_values
+from .order import NeighbourCounter, warn_of_order
 
 MAX_LETTERS = 10_000
 
@@ -67,6 +68,7 @@ class PairCounter:
         self._counts: Counter[tuple[Hashable, Hashable]] = Counter()
         self._letters: tuple[set[Hashable], set[Hashable]] = (set(), set())
         self._missing: Counter[str] = Counter()
+        self._neighbours: NeighbourCounter | None = NeighbourCounter()  # None for records without an order
 
     @property
     def n_samples(self) -> int:
@@ -86,6 +88,8 @@ class PairCounter:
             raise InvalidInputError(
                 "Joint: a label must be hashable; turn lists into tuples and arrays into text first."
             ) from None
+        if self._neighbours is not None:
+            self._neighbours.update(y_values)
         self._add((x, y, n) for (x, y), n in pairs.items())
 
     def update_frame(self, frame: Any) -> None:
@@ -97,6 +101,7 @@ class PairCounter:
         """
         columns = [*self.public, *self.private]
         grouped = _grouped(frame, columns)
+        self._count_neighbours(frame)
         groups = self._collect(grouped)
         values = [groups[name].to_list() for name in columns]
         x_values, y_values = values[: len(self.public)], values[len(self.public) :]
@@ -104,7 +109,10 @@ class PairCounter:
         self._add(zip(_zip_letters(x_values), _zip_letters(y_values), counts, strict=True))
 
     def to_joint(self) -> Joint:
-        """The joint of everything counted so far, letters in sorted order."""
+        """The joint of everything counted so far, letters in sorted order.
+
+        Warns where the order of the records tells the private columns; records of a lazy frame have none.
+        """
         if not self._counts:
             raise InvalidJointError("Joint: there are no records; pass a table with at least one row.")
         x_labels, y_labels = (_in_order(letters) for letters in self._letters)
@@ -113,9 +121,26 @@ class PairCounter:
         table = np.zeros((len(x_labels), len(y_labels)))
         for (x, y), n in self._counts.items():
             table[x_index[x], y_index[y]] = n
+        if self._neighbours is not None:
+            warn_of_order(self._neighbours.agreeing, table.sum(axis=0), ", ".join(self.private))
         return Joint.from_counts(
             table, x_labels=x_labels, y_labels=y_labels, x_names=self.public, y_names=self.private
         )
+
+    def _count_neighbours(self, frame: Any) -> None:
+        import narwhals as nw
+        import pyarrow as pa
+
+        data = nw.from_native(frame)
+        if not isinstance(data, nw.DataFrame):
+            self._neighbours = None
+        if self._neighbours is None:
+            return
+        columns = [data[name] for name in self.private]
+        try:
+            self._neighbours.update_columns([column.to_arrow() for column in columns])
+        except pa.ArrowException:  # a pandas column of mixed objects
+            self._neighbours.update(list(zip(*[column.to_list() for column in columns], strict=True)))
 
     def _add(self, pairs: Iterable[tuple[Hashable, Hashable, int]]) -> None:
         for raw_x, raw_y, n in pairs:
@@ -174,12 +199,7 @@ def _grouped(frame: Any, columns: list[str]) -> Any:
             "DuckDB table, or use Joint.from_samples."
         ) from None
     require_columns(columns, schema, "Joint")
-    for name in columns:
-        if schema[name].is_nested():
-            raise InvalidInputError(
-                f"Joint: column {shortened(name)} holds {schema[name]}, not single values; pick a field or "
-                "an element."
-            )
+    require_single_values(columns, schema, "Joint")
     size = "n"
     while size in columns:
         size += "_"

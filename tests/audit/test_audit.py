@@ -174,7 +174,7 @@ def test_a_perfect_attack():
 
 
 def test_a_constant_code():
-    y = np.array([0] * 60 + [1] * 40)
+    y = np.random.default_rng(0).permutation([0] * 60 + [1] * 40)
     report = run(Z=np.ones((100, 5)), private=y, adversaries=[*default_adversaries(), FAST[2]])
     for one in report.find("success"):
         assert one.value == pytest.approx(0.6, abs=0.05)
@@ -199,7 +199,7 @@ def test_classes_with_one_record_and_hardly_any_records(y):
 
 def test_a_thousand_classes():
     rng = np.random.default_rng(6)
-    y = np.repeat(np.arange(1000), 3)
+    y = rng.permutation(np.repeat(np.arange(1000), 3))
     centres = rng.normal(size=(1000, 8))
     Z = centres[y] + 0.05 * rng.normal(size=(3000, 8))
     report = run(Z=Z, private=y, adversaries=[nearest_neighbours()])
@@ -212,7 +212,7 @@ def test_a_thousand_classes():
 @pytest.mark.full
 def test_a_thousand_classes_with_every_adversary():
     rng = np.random.default_rng(6)
-    y = np.repeat(np.arange(1000), 3)
+    y = rng.permutation(np.repeat(np.arange(1000), 3))
     Z = rng.normal(size=(1000, 8))[y] + 0.05 * rng.normal(size=(3000, 8))
     report = pf.audit(Z=Z, private=y, n_repeats=2)
     assert {one.source for one in report.find("success")} == set(report.meta["settings"]["adversaries"])

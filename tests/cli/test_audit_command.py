@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from cli_tables import Ended, Run, write_csv
+from cli_tables import HEADER, Ended, Run, make_records, write_csv
 from pyarrow import parquet
 
 import privacyfunnel as pf
@@ -272,3 +272,51 @@ def test_names_of_people_are_no_categories(pfunnel: Run, tmp_path: Path) -> None
     ended = pfunnel("audit", write_csv(tmp_path / "t.csv", rows, ["name", "z", "y"]), "--private", "y")
     assert ended.code == 2
     assert "--drop name" in ended.err
+
+
+def test_kept_columns_are_audited_and_on_the_card(pfunnel: Run, mechanism: Path, people: Path) -> None:
+    rows = [[*row, row[2].upper()] for row in make_records()]
+    write_csv(people, rows, [*HEADER, "title"])
+    card = people.with_name("card.md")
+    ask = ("audit", mechanism, "--data", people, "--card", card, "--max-success", 0.95)
+    ended = pfunnel(*ask, "--keep", "title", "--keep", "note")
+    assert ended.code == 1
+    said = " ".join(ended.out.split())
+    assert "title alone lets an attacker guess sex 100.0 % of the time, together with z 100.0 %" in said
+    assert "title and note together with z let an attacker guess sex" in said
+    assert "title alone lets an attacker guess sex 100.0 % of the time" in card.read_text()
+    saved = json.loads(card.with_suffix(".json").read_text())
+    assert saved["data"]["kept"] == ["title", "note"]
+    for args, message in (
+        (("--keep", "sex"), "'sex' is private; it cannot be kept beside the release"),
+        (("--keep", "titel"), "there is no column 'titel'; the closest are 'title'"),
+    ):
+        ended = pfunnel(*ask, *args)
+        assert ended.code == 2
+        assert message in ended.err
+
+
+def test_kept_columns_of_a_file_of_codes(pfunnel: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    z, key = rng.integers(2, size=(2, 300))
+    rows = [[str(a), f"k{b}", str(a ^ b)] for a, b in zip(z, key, strict=True)]
+    data = write_csv(tmp_path / "d.csv", rows, ["z", "key", "y"])
+    values = read(pfunnel("audit", data, "--private", "y", "--keep", "key", "--json"))
+    found = {one["on"]: one["value"] for one in values["findings"] if one["quantity"] == "success"}
+    assert found["Z + key"] == 1.0
+    assert found["key"] < 0.6
+
+
+@pytest.mark.parametrize("kind", ["npz", "nested"])
+def test_kept_columns_that_cannot_be_measured(pfunnel: Run, tmp_path: Path, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=40)
+    if kind == "npz":
+        data, message = tmp_path / "d.npz", "--keep belongs to CSV and Parquet files"
+        np.savez(data, z=rng.random((40, 2)), y=y)
+    else:
+        data, message = tmp_path / "d.parquet", "column 'k' holds list"
+        parquet.write_table(pa.table({"z": rng.random(40), "y": y, "k": [[1]] * 40}), data)
+    ended = pfunnel("audit", data, "--private", "y", "--keep", "k")
+    assert ended.code == 2
+    assert message in ended.err

@@ -220,10 +220,10 @@ def test_bad_frontier(pfunnel: Run, folder: Path, args: tuple[str, ...], message
         (("-m", "ok.csv", "-o", "out.csv"), "ok.csv: the file is damaged or was not saved by this library"),
         (("-m", "f.json", "-o", "out.csv"), "f.json: this is a frontier and not a mechanism"),
         (
-            ("-m", "m.json", "-o", "out.csv", "--column", "c"),
-            "already is a column 'c'; choose another --column",
+            ("-m", "m.json", "-o", "out.csv", "--keep-all", "--column", "c"),
+            "already has a column 'c'; choose another --column",
         ),
-        (("-m", "m.json", "-o", "out.csv", "--drop", "d"), "no column 'd'"),
+        (("-m", "m.json", "-o", "out.csv", "--keep", "d"), "no column 'd'"),
         (("-m", "m.json", "-o", "out.csv", "--public", "C"), "no column 'C'; the closest are 'c'"),
         (
             ("-m", "m.json", "-o", "out.csv", "--public", "c", "--public", "a"),

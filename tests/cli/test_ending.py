@@ -33,7 +33,7 @@ def large(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def releasing(large: tuple[Path, Path], output: str) -> subprocess.Popen[bytes]:
-    command = [*PFUNNEL, "release", str(large[0]), "-m", str(large[1]), "-o", output, "--drop", "a"]
+    command = [*PFUNNEL, "release", str(large[0]), "-m", str(large[1]), "-o", output, "--keep", "text"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -54,8 +54,9 @@ def test_bad_input_of_the_real_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as on Unix")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signal_while_writing(large: tuple[Path, Path], number: int, code: int) -> None:
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_signal_while_writing(large: tuple[Path, Path], name: str, code: int) -> None:
+    number = signal.Signals[name]
     with releasing(large, "-") as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -127,6 +128,20 @@ def test_terminated_audit_says_nothing(tmp_path: Path) -> None:
     assert (process.returncode, out, lines) == (143, b"", [])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as on Unix")
+def test_closed_terminal_that_is_to_be_ignored() -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from privacyfunnel.cli import running\n"
+        "running._invoke = lambda argv: os.kill(os.getpid(), signal.SIGHUP) or 0\n"
+        "signal.signal(signal.SIGHUP, getattr(signal, sys.argv[1]))\n"
+        "sys.exit(running.run([]))\n"
+    )
+    for before, code in (("SIG_IGN", 0), ("SIG_DFL", 129)):  # nohup, and a terminal
+        ended = subprocess.run([sys.executable, "-c", script, before], capture_output=True, check=False)
+        assert (ended.returncode, ended.stderr) == (code, b"")
+
+
 def test_reader_that_goes_away(large: tuple[Path, Path]) -> None:
     with releasing(large, "-") as process:
         assert process.stdout is not None
@@ -167,7 +182,7 @@ def test_closed_standard_output(large: tuple[Path, Path]) -> None:
 
     ended = run("solve", "--help")
     assert (ended.returncode, ended.stderr) == (0, b"")
-    ended = run("release", str(large[0]), "-m", str(large[1]), "-o", "-", "--drop", "text")
+    ended = run("release", str(large[0]), "-m", str(large[1]), "-o", "-")
     assert ended.returncode == 2
     assert ended.stderr == b"error: standard output: it is closed; write to a file.\n"
 

@@ -138,6 +138,36 @@ def test_large_tables_are_released_in_batches(pfunnel: Run, tmp_path: Path, monk
     assert len(np.unique(outputs[1][:, 0])) == 90
 
 
+@pytest.mark.parametrize("kind", ["npz", "csv"])
+def test_codes_in_random_order(pfunnel: Run, npz: Path, model: Path, kind: str) -> None:
+    def codes(name: str, *more: object) -> list[list[float]]:
+        output = npz.with_name(f"{name}.{kind}")
+        assert pfunnel("encode", npz, "-m", model, "-o", output, *more).code == 0
+        if kind == "csv":
+            return [[float(value) for value in row] for row in read_csv(output)[1]]
+        with np.load(output) as file:
+            return file["z"].tolist()
+
+    in_order, once, again = codes("a", "--seed", 1), *(codes("b", "--seed", 1, "--shuffle") for _ in "12")
+    assert once == again != in_order
+    assert sorted(once) == sorted(in_order)
+    assert codes("c", "--shuffle") != codes("d", "--shuffle")
+
+
+def test_names_of_columns_are_defused_on_request(pfunnel: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pa.table({"=a": rng.random(90), "b": -rng.random(90), "y": rng.integers(2, size=90)})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert pfunnel("fit", tmp_path / "t.parquet", "--private", "y", "-o", tmp_path / "m", *TINY).code == 0
+    for command, data, output in (("encode", "t.parquet", "z.csv"), ("decode", "z.csv", "back.csv")):
+        ask = (command, tmp_path / data, "-m", tmp_path / "m", "--spreadsheet-safe")
+        assert pfunnel(*ask, "-o", tmp_path / output).code == 0
+        refused = pfunnel(*ask, "-o", tmp_path / "x.npz")
+        assert refused.code == 2
+        assert "--spreadsheet-safe belongs to CSV files" in refused.err
+    assert read_csv(tmp_path / "back.csv")[0] == ["'=a", "b"]
+
+
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_idx_images(pfunnel: Run, ending: str, digits: Any, tmp_path: Path) -> None:
     images = np.round(digits[0] * 255)

@@ -1,4 +1,4 @@
-"""pfunnel release: only the public and private columns change, and everything else stays as it is."""
+"""pfunnel release: what leaves is z and the columns that were named, and those stay as they are."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ def doubling(tmp_path: Path) -> Path:
     return path
 
 
-def test_public_is_replaced_private_dropped_and_the_rest_untouched(
-    pfunnel: Run, people: Path, mechanism: Path
-) -> None:
+def test_only_z_and_what_is_named_leaves(pfunnel: Run, people: Path, mechanism: Path) -> None:
     out = people.with_name("out.csv")
     ended = pfunnel("release", people, "--mechanism", mechanism, "--output", out)
-    assert ended.code == 0, ended.err
+    assert (ended.code, ended.err) == (0, "")
+    header, rows = read_csv(out)
+    assert header == ["z"]
+    assert len(rows) == 60
+    assert "Left out id, sex, note" in " ".join(ended.out.split())
+    ended = pfunnel("release", people, "-m", mechanism, "-o", out, "--keep", "note", "--keep", "id")
     header, rows = read_csv(out)
     assert header == ["id", "z", "note"]
     assert [(row[0], row[2]) for row in rows] == [(row[0], row[3]) for row in make_records()]
@@ -39,46 +42,58 @@ def test_public_is_replaced_private_dropped_and_the_rest_untouched(
         symbol = [str(label) for label in table.z_labels].index(row[1])
         assert table.p_z_given_x[table.x_labels.index(city), symbol] > 0
     assert b'"000"' not in out.read_bytes()  # quotes only where they are needed
-    warning, *more = ended.err.splitlines()
-    assert more == []
-    assert warning.startswith("warning: these columns pass through unchanged")
-    assert "id, note" in warning
-    assert "--drop" in warning
-
-
-def test_mechanism_without_private_names_asks_to_drop(pfunnel: Run, people: Path, doubling: Path) -> None:
-    out = people.with_name("out.csv")
-    ended = pfunnel("release", people, "-m", doubling, "-o", out)
-    assert "drop the private column" in ended.err
-    assert read_csv(out)[0] == ["id", "z", "sex", "note"]
-    ended = pfunnel(
-        "release", people, "-m", doubling, "-o", out, "--drop", "sex", "--drop", "id", "--drop", "note"
+    assert ended.err == (
+        "warning: the mechanism does not protect what these columns tell: id, note; measure it with "
+        "'pfunnel audit --keep COLUMN'.\n"
     )
-    assert ended.err == ""
-    assert read_csv(out)[0] == ["z"]
+    assert "Left out sex" in " ".join(ended.out.split())
+
+
+def test_keep_all_is_all_but_public_and_private(
+    pfunnel: Run, people: Path, mechanism: Path, doubling: Path
+) -> None:
+    out = people.with_name("out.csv")
+    assert pfunnel("release", people, "-m", mechanism, "-o", out, "--keep-all").code == 0
+    assert read_csv(out)[0] == ["id", "z", "note"]
+    ended = pfunnel("release", people, "-m", doubling, "-o", out, "--keep-all")
+    assert read_csv(out)[0] == ["id", "z", "sex", "note"]
+    assert "the private column may be among them" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--keep", "sex"], "people.csv: column 'sex' is private, and handing it out undoes the release"),
+        (["--keep", "city"], "people.csv: column 'city' is public, and handing it out undoes the release"),
+        (["--keep", "notes"], "people.csv: there is no column 'notes'; the closest are 'note'"),
+        (["--keep", "id", "--keep-all"], "--keep-all keeps every column that --keep can name"),
+        (["--keep", "id", "--column", "id"], "already has a column 'id'; choose another --column"),
+        (["--drop", "id"], "No such option: --drop"),
+        (["--unknown", "null"], "'null' is neither 'error' nor 'draw' nor 'drop'"),
+    ],
+)
+def test_what_cannot_be_kept(
+    pfunnel: Run, people: Path, mechanism: Path, args: list[str], message: str
+) -> None:
+    out = people.with_name("out.csv")
+    ended = pfunnel("release", people, "-m", mechanism, "-o", out, *args)
+    assert ended.code == 2
+    assert message in ended.err
+    assert not out.exists()
 
 
 def test_keeping_columns_is_warned_of(pfunnel: Run, people: Path, mechanism: Path) -> None:
     out = people.with_name("out.csv")
-    ended = pfunnel(
-        "release",
-        people,
-        "-m",
-        mechanism,
-        "-o",
-        out,
-        "--keep-public",
-        "--keep-private",
-        "--column",
-        "city_z",
-        "--json",
-    )
-    assert read_csv(out)[0] == ["id", "city", "city_z", "sex", "note"]
-    assert [row[1] for row in read_csv(out)[1]] == [row[1] for row in make_records()]
+    ask = ("release", people, "-m", mechanism, "-o", out, "--column", "city_z", "--json")
+    ended = pfunnel(*ask, "--keep-public", "--keep-private")
+    assert read_csv(out)[0] == ["city", "city_z", "sex"]
+    assert [row[0] for row in read_csv(out)[1]] == [row[1] for row in make_records()]
     assert ended.err.count("keep this table to yourself") == 2
     values = json.loads(ended.out)
-    assert values["passed_through"] == ["city", "id", "sex", "note"]
+    assert values["kept"] == ["city", "sex"]
+    assert values["left_out"] == ["id", "note"]
     assert values["n_records"] == 60
+    assert values["unknown"] == {"records": 0, "action": "error"}
 
 
 def test_seed_repeats_the_library_and_is_warned_of(pfunnel: Run, people: Path, doubling: Path) -> None:
@@ -87,7 +102,7 @@ def test_seed_repeats_the_library_and_is_warned_of(pfunnel: Run, people: Path, d
     assert "warning: --seed" in ended.err
     cities = [row[1] for row in make_records()]
     expected = pf.load(doubling).release(cities, rng=np.random.default_rng(5))
-    assert [int(row[1]) for row in read_csv(out)[1]] == expected
+    assert [int(row[0]) for row in read_csv(out)[1]] == expected
 
 
 def test_without_seed_two_releases_differ(pfunnel: Run, people: Path, doubling: Path) -> None:
@@ -119,7 +134,7 @@ def test_parquet_keeps_types(pfunnel: Run, people: Path, doubling: Path) -> None
     )
     data, out = people.with_name("t.parquet"), people.with_name("out.parquet")
     pq.write_table(table.replace_schema_metadata({"secret": "city: Bonn"}), data)
-    ended = pfunnel("release", data, "-m", doubling, "-o", out)
+    ended = pfunnel("release", data, "-m", doubling, "-o", out, "--keep-all")
     assert ended.code == 0, ended.err
     result = pq.read_table(out)
     assert result.column_names == ["when", "z", "value", "list"]
@@ -131,7 +146,8 @@ def test_parquet_keeps_types(pfunnel: Run, people: Path, doubling: Path) -> None
 
 def test_formats_can_be_changed(pfunnel: Run, people: Path, doubling: Path) -> None:
     as_parquet, packed = people.with_name("out.parquet"), people.with_name("out.tsv.gz")
-    assert pfunnel("release", people, "-m", doubling, "-o", as_parquet, "--seed", 2).code == 0
+    keep = ("--keep-all", "--seed", 2)
+    assert pfunnel("release", people, "-m", doubling, "-o", as_parquet, *keep).code == 0
     table = pq.read_table(as_parquet)
     assert table.column("id").to_pylist() == [row[0] for row in make_records()]
     assert table.column("note").to_pylist() == [row[3] or None for row in make_records()]
@@ -139,9 +155,7 @@ def test_formats_can_be_changed(pfunnel: Run, people: Path, doubling: Path) -> N
     assert ended.code == 2  # notes are no cities
     assert not packed.exists()
     pq.write_table(table.append_column("city", pa.array([row[1] for row in make_records()])), as_parquet)
-    assert (
-        pfunnel("release", as_parquet, "-m", doubling, "--column", "w", "-o", packed, "--seed", 2).code == 0
-    )
+    assert pfunnel("release", as_parquet, "-m", doubling, "--column", "w", "-o", packed, *keep).code == 0
     lines = gzip.decompress(packed.read_bytes()).decode().splitlines()
     assert lines[0] == "id\tz\tsex\tnote\tw"
     assert lines[2].split("\t")[:4] == ["001", str(table.column("z")[1]), make_records()[1][2], "a, b"]
@@ -150,11 +164,33 @@ def test_formats_can_be_changed(pfunnel: Run, people: Path, doubling: Path) -> N
 def test_nested_column_cannot_become_text(pfunnel: Run, people: Path, doubling: Path) -> None:
     data, out = people.with_name("t.parquet"), people.with_name("out.csv")
     pq.write_table(pa.table({"city": ["Bonn"], "list": [[1, 2]]}), data)
-    ended = pfunnel("release", data, "-m", doubling, "-o", out)
+    ended = pfunnel("release", data, "-m", doubling, "-o", out, "--keep", "list")
     assert ended.code == 2
     assert "column 'list'" in ended.err
     assert not out.exists()
-    assert pfunnel("release", data, "-m", doubling, "-o", out, "--drop", "list").code == 0
+    assert pfunnel("release", data, "-m", doubling, "-o", out).code == 0
+
+
+@pytest.mark.parametrize("city", [["Bonn"], {"name": "Bonn"}])
+def test_nested_public_column(pfunnel: Run, people: Path, doubling: Path, city: object) -> None:
+    data, out = people.with_name("t.parquet"), people.with_name("out.csv")
+    pq.write_table(pa.table({"city": [city]}), data)
+    ended = pfunnel("release", data, "-m", doubling, "-o", out)
+    assert ended.code == 2
+    (error,) = ended.err.splitlines()
+    assert error.startswith(f"error: {data}: column 'city' holds ")
+    assert error.endswith("not single values; pick a field or an element.")
+    assert not out.exists()
+
+
+def test_empty_lines_before_the_header_of_one_column(pfunnel: Run, people: Path, doubling: Path) -> None:
+    data, out = people.with_name("one.csv"), people.with_name("out.csv")
+    data.write_text("\n\ncity\nBonn\n")
+    ended = pfunnel("release", data, "-m", doubling, "-o", out)
+    assert ended.code == 2
+    (error,) = ended.err.splitlines()
+    assert error.startswith(f"error: {data}: an empty line comes before the header")
+    assert not out.exists()
 
 
 def test_numbers_of_a_mechanism_match_text(pfunnel: Run, tmp_path: Path) -> None:
@@ -165,25 +201,90 @@ def test_numbers_of_a_mechanism_match_text(pfunnel: Run, tmp_path: Path) -> None
     write_csv(data, [["007", "a"]], ["n", "s"])
     ended = pfunnel("release", data, "-m", tmp_path / "m.json", "-o", out)
     assert ended.code == 2
-    assert "record 1 has n = '007', s = 'a'" in ended.err
+    assert "1 of 1 record has a value of 'n', 's' that is none of the mechanism's 2 letters" in ended.err
+    assert "('007', 'a') (1)" in ended.err
 
 
 @pytest.mark.parametrize(
     ("city", "remedy"), [("Roma", "solve again on data that has it"), ("", "solve with --missing letter")]
 )
-def test_unknown_letter_names_the_record(
+def test_all_unknown_letters_are_counted_before_anything_is_written(
     pfunnel: Run, people: Path, doubling: Path, monkeypatch: pytest.MonkeyPatch, city: str, remedy: str
 ) -> None:
     monkeypatch.setattr(base, "BATCH_ROWS", 8)
     rows = make_records()
     rows[29][1] = rows[41][1] = city
-    out = people.with_name("out.csv")
-    ended = pfunnel("release", write_csv(people, rows), "-m", doubling, "-o", out)
-    assert ended.code == 2
-    error = ended.err.splitlines()[-1]
-    assert error.startswith(f"error: {people}: record 30 has city = {city or None!r}")
-    assert remedy in error
+    rows[17][1] = "Paris"
+    write_csv(people, rows)
+    for out in (people.with_name("out.csv"), "-"):
+        ended = pfunnel("release", people, "-m", doubling, "-o", out)
+        assert (ended.code, ended.out) == (2, "")
+        (error,) = ended.err.splitlines()
+        assert error.startswith(
+            f"error: {people}: 3 of 60 records have a value of 'city' that is none of the mechanism's 4 "
+            f"letters: {city or None!r} (2), 'Paris' (1); {remedy}"
+        )
     assert [path.name for path in people.parent.iterdir()] == ["doubling.json", "people.csv"]
+
+
+def test_unknown_letters_are_drawn_or_dropped(pfunnel: Run, people: Path, mechanism: Path) -> None:
+    rows = make_records()
+    rows[29][1] = "Paris"
+    out = people.with_name("out.csv")
+    ask = ("release", write_csv(people, rows), "-m", mechanism, "-o", out, "--keep", "id", "--json")
+    ended = pfunnel(*ask, "--unknown", "drop")
+    assert [row[0] for row in read_csv(out)[1]] == [row[0] for row in rows if row[1] != "Paris"]
+    assert json.loads(ended.out)["unknown"] == {"records": 1, "action": "drop"}
+    assert "'Paris' (1); they are left out." in ended.err
+    ended = pfunnel(*ask, "--unknown", "draw")
+    assert [row[0] for row in read_csv(out)[1]] == [row[0] for row in rows]
+    assert {row[1] for row in read_csv(out)[1]} <= {str(label) for label in pf.load(mechanism).z_labels}
+    assert "they got a symbol drawn from P(Z)." in ended.err
+
+
+def test_drawing_needs_a_mechanism_that_knows_its_marginal(
+    pfunnel: Run, people: Path, doubling: Path
+) -> None:
+    ended = pfunnel("release", people, "-m", doubling, "-o", people.with_name("o.csv"), "--unknown", "draw")
+    assert ended.code == 2
+    assert "this mechanism does not know P(Z), from which --unknown draw draws" in ended.err
+
+
+def test_random_order_of_whole_records(
+    pfunnel: Run, people: Path, doubling: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The records sorted by sex: in their own order the file tells it, in random order it does not."""
+    monkeypatch.setattr(base, "BATCH_ROWS", 7)
+    rows = sorted(make_records(), key=lambda row: row[2])
+    out = people.with_name("out.csv")
+    ask = ("release", write_csv(people, rows), "-m", doubling, "-o", out, "--keep", "id", "--seed", 1)
+    pfunnel(*ask)
+    in_order = read_csv(out)[1]
+    assert [row[0] for row in in_order] == [row[0] for row in rows]
+    orders = []
+    for more in ([], [], ["--seed", "1"], ["--seed", "1"]):
+        ended = pfunnel(*ask[:-2], "--shuffle", *more)
+        assert "Order random" in " ".join(ended.out.split())
+        orders.append(read_csv(out)[1])
+    assert sorted(orders[2]) == sorted(in_order)  # the same draws, and whole records
+    assert orders[2] == orders[3] != in_order
+    assert orders[0] != orders[1]
+    assert [row[0] for row in orders[0]] != [row[0] for row in rows]
+    ended = pfunnel(*ask[:4], "-o", "-", "--shuffle", "--keep", "id")
+    assert sorted(line.split(",")[0] for line in ended.out.splitlines()[1:]) == sorted(r[0] for r in rows)
+
+
+def test_formulas_are_defused_on_request(pfunnel: Run, people: Path, doubling: Path) -> None:
+    rows = make_records()
+    rows[0][3], rows[1][3] = "=cmd|' /C calc'!A0", "-12"
+    out = people.with_name("out.csv")
+    ask = ("release", write_csv(people, rows), "-m", doubling, "--keep", "note")
+    for more, shown in (([], rows[0][3]), (["--spreadsheet-safe"], f"'{rows[0][3]}")):
+        assert pfunnel(*ask, "-o", out, *more).code == 0
+        assert [row[1] for row in read_csv(out)[1]][:2] == [shown, "-12"]
+    ended = pfunnel(*ask, "-o", people.with_name("out.parquet"), "--spreadsheet-safe")
+    assert ended.code == 2
+    assert "--spreadsheet-safe belongs to CSV files" in ended.err
 
 
 def test_public_columns_in_another_order(pfunnel: Run, tmp_path: Path) -> None:
@@ -194,7 +295,7 @@ def test_public_columns_in_another_order(pfunnel: Run, tmp_path: Path) -> None:
     ask = ("release", data, "-m", tmp_path / "m.json", "-o", tmp_path / "o.csv")
     ended = pfunnel(*ask, "--public", "N", "--public", "S")
     assert ended.code == 2
-    assert "--public must name the columns in the order of s, n." in ended.err
+    assert "name the public columns in the order of s, n." in ended.err
     assert pfunnel(*ask, "--public", "S", "--public", "N").code == 0
     assert read_csv(tmp_path / "o.csv") == (["z"], [["0"], ["1"]])
 
@@ -204,19 +305,20 @@ def test_wrong_type_is_said(pfunnel: Run, tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "t.parquet")
     ended = pfunnel("release", tmp_path / "t.parquet", "-m", tmp_path / "m.json", "-o", tmp_path / "o.csv")
     assert ended.code == 2
-    assert "n = 1" in ended.err
-    assert "another type: solve on a file of this kind" in ended.err
+    assert "letters: 1 (1), 2 (1); the mechanism has it as another type" in ended.err
 
 
 def test_empty_table_keeps_its_header(pfunnel: Run, people: Path, mechanism: Path) -> None:
     empty, out = write_csv(people.with_name("empty.csv"), []), people.with_name("out.csv")
     assert pfunnel("release", empty, "-m", mechanism, "-o", out).code == 0
-    assert out.read_text() == "id,z,note\n"
+    assert out.read_text() == "z\n"
     pq.write_table(
         pa.table({name: pa.array([], pa.string()) for name in HEADER}), people.with_name("e.parquet")
     )
     out = people.with_name("out.parquet")
-    assert pfunnel("release", people.with_name("e.parquet"), "-m", mechanism, "-o", out).code == 0
+    assert (
+        pfunnel("release", people.with_name("e.parquet"), "-m", mechanism, "-o", out, "--keep-all").code == 0
+    )
     assert pq.read_table(out).column_names == ["id", "z", "note"]
 
 
@@ -226,3 +328,4 @@ def test_stdout_gets_csv_and_nothing_else(pfunnel: Run, people: Path, doubling: 
     ended = pfunnel("release", people, "-m", doubling, "-o", "-", "--seed", 3)
     assert ended.code == 0
     assert ended.out == out.read_text()
+    assert ended.err.splitlines()[-1] == "note: left out: id, sex, note."

@@ -188,3 +188,57 @@ def test_alpha_and_n_z_may_be_repeated(pfunnel: Run, people: Path) -> None:
     ended = pfunnel("solve", people, *ask, *more)
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["n_z"] in (2, 3)
+
+
+def test_records_sorted_by_the_private_column_are_warned_of(pfunnel: Run, people: Path) -> None:
+    ask = ("--public", "city", "--private", "sex", "--beta", 0.2, "--method", "greedy")
+    assert pfunnel("solve", people, *ask).err == ""
+    ended = pfunnel("solve", write_csv(people, sorted(make_records(), key=lambda row: row[2])), *ask)
+    assert ended.code == 0
+    (warning,) = ended.err.splitlines()
+    assert warning.startswith("warning: neighbours among the records agree in sex 98.3 % of the time")
+    assert warning.endswith("release them with --shuffle.")
+
+
+def test_what_kept_columns_tell_is_measured(pfunnel: Run, people: Path) -> None:
+    """Against the mechanism that was saved, on the joint of all columns."""
+    rows = [[*row, row[1] + row[2], str(i)] for i, row in enumerate(make_records())]
+    write_csv(people, rows, [*HEADER, "both", "number"])
+    saved = people.with_name("m.json")
+    ask = ("solve", people, "--public", "city", "--private", "sex", "--beta", 0.5, "--method", "greedy")
+    keep = ("--keep", "note", "--keep", "both")
+    ended = pfunnel(*ask, *keep, "-o", saved, "--json")
+    note, both, all_of_them = json.loads(ended.out)["kept"]
+    assert note["columns"] == ["note"]
+    joint = pf.Joint.from_samples([row[3] for row in rows], [row[2] for row in rows], missing="letter")
+    assert note["leakage"] == pytest.approx(joint.mutual_information)
+    assert note["guess"] == pytest.approx(pf.measure(joint, pf.TableMechanism.identity(joint)).guess_after)
+    assert (both["guess"], both["guess_with_z"]) == (1.0, 1.0)
+    assert all_of_them["columns"] == ["note", "both"]
+    shown = " ".join(pfunnel(*ask, *keep, "-o", saved).out.split())
+    assert "both alone lets an attacker guess sex 100.0 % of the time, together with z 100.0 %" in shown
+    assert "--output released.csv --keep note --keep both" in shown
+    assert json.loads(pfunnel(*ask, "--json").out)["kept"] == []
+    own = json.loads(pfunnel(*ask, "--keep", "number", "--json").out)["kept"][0]
+    assert (own["guess"], own["rare_share"]) == (1.0, 1.0)
+    assert "100 % have a value that fewer than 10 share" in " ".join(
+        pfunnel(*ask, "--keep", "number").out.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("sex", "people.csv: column 'sex' is private"),
+        ("city", "people.csv: column 'city' is public"),
+        ("nte", "people.csv: there is no column 'nte'; the closest are 'note'"),
+    ],
+)
+def test_columns_that_cannot_be_kept(pfunnel: Run, people: Path, column: str, message: str) -> None:
+    saved = people.with_name("m.json")
+    ended = pfunnel(
+        "solve", people, "--public", "city", "--private", "sex", "--beta", 1, "--keep", column, "-o", saved
+    )
+    assert ended.code == 2
+    assert message in ended.err
+    assert not saved.exists()

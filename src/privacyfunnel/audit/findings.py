@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -51,6 +51,23 @@ QUANTITIES: dict[str, str] = {
 }
 
 
+#: What an adversary looks at, by name; any other view is of columns that are handed out beside Z.
+_OWN_VIEWS = ("Z", "X", "X_hat", "")
+
+
+def kept_view(names: Sequence[str], with_z: bool) -> str:
+    """What `Finding.on` calls kept columns, alone or together with Z: "age", "Z + age", "Z + age + job"."""
+    if with_z:
+        return " + ".join(["Z", *names])
+    alone = " + ".join(names)
+    return alone if is_kept_view(alone) and not alone.startswith("Z + ") else f"column {alone}"
+
+
+def is_kept_view(on: str) -> bool:
+    """Whether this is a view of columns that are handed out beside Z."""
+    return on not in _OWN_VIEWS and not on.startswith("Z × ")
+
+
 @dataclass(frozen=True)
 class Finding:
     """One number of an audit.
@@ -69,7 +86,8 @@ class Finding:
         The adversary or estimator.
     on : str
         What it was found on: "Z" the release, "X" the raw records (what there was to find before), "X_hat"
-        the reconstructions, "Z × 16" sixteen releases of each record, "" where nothing is looked at.
+        the reconstructions, "Z × 16" sixteen releases of each record, "" where nothing is looked at. "age" is
+        a column that is handed out beside the release, "Z + age" both together.
     attribute : str
         The private attribute or the task.
     interval : (low, high), optional

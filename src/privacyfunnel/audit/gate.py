@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .findings import Finding
+from .findings import Finding, is_kept_view
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,13 @@ def judge(
 def _worst(findings: Sequence[Finding], quantity: str, limit: float) -> Verdict:
     """The verdict on the private attribute that comes off worst."""
     released = [one for one in findings if one.quantity == quantity and one.on not in ("X", "")]
-    names = dict.fromkeys(one.attribute for one in released)
-    if not names:
+    # A bound for Z says nothing about a column that is handed out beside it.
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for one in released:
+        groups.setdefault((one.attribute, one.on if is_kept_view(one.on) else "Z"), []).append(one)
+    if not groups:
         return _not_measured(f"max_{quantity}", quantity, limit)
-    verdicts = [
-        _at_most([one for one in released if one.attribute == name], quantity, limit) for name in names
-    ]
+    verdicts = [_at_most(group, quantity, limit) for group in groups.values()]
     return max(verdicts, key=lambda one: (not one.passed, not one.proved, one.value))
 
 

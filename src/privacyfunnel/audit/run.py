@@ -12,9 +12,11 @@ import numpy as np
 from ..errors import InvalidInputError
 from ..joint import Joint
 from ..mechanism import TableMechanism
+from ..order import warn_of_order
 from .context import Context
 from .figures import figures_of
-from .given import Settings, read_input
+from .given import Given, Settings, read_input
+from .kept import KeptColumn, as_kept, kept_findings
 from .meta import describe_audit
 from .plan import Plan
 from .report import AuditReport
@@ -30,6 +32,7 @@ def audit(
     X_hat: Any = None,
     joint: Joint | None = None,
     task: Any = None,
+    keep: Any = None,
     adversaries: Sequence[Any] | None = None,
     many_draws: int = 0,
     n_repeats: int = 3,
@@ -65,6 +68,9 @@ def audit(
         A known joint: a table mechanism then gets exact numbers, with or without records.
     task : column, mapping or frame of columns, optional
         What the release should stay good for: predicted by boosted trees from X and from Z.
+    keep : mapping or frame of columns, optional
+        What is handed out beside the release, unchanged: success and bits from each column alone and together
+        with Z, and from all of them with Z.
     adversaries : sequence, optional
         Instead of the default set: objects of the `Adversary` protocol, `ClusteringAdversary`, regressors.
     many_draws : int
@@ -104,13 +110,29 @@ def audit(
                 "audit: a joint gives exact numbers for a TableMechanism only; pass records X and private."
             )
         unnamed = ", ".join(joint.y_names)
+        if keep is not None and X is None and Z is None:
+            raise InvalidInputError(
+                "audit: what kept columns tell is measured on records; pass X and private."
+            )
         exact = exact_findings(mechanism, joint, confidence=settings.confidence, seed=seed)
         if X is None and Z is None:
             meta = describe_audit(mechanism, asdict(settings), name=name, begun=begun)
             return AuditReport(tuple(exact), (), meta)
     given = read_input(mechanism, X, private, Z, X_hat, task, unnamed)
     plan = Plan(context, settings, given, adversaries)
+    kept = () if keep is None else as_kept(keep, given.n)
+    _check_names(given, kept)
+    for one in given.attributes:
+        agreeing = int((one.y[1:] == one.y[:-1]).sum())
+        warn_of_order(agreeing, np.bincount(one.y), one.name)
     outcome = plan.carry_out(n_jobs, progress, figures)
+    if kept:
+        codes = given.draws(1, seed)[0]
+        table = mechanism.p_z_given_x if given.release.letters is not None else None
+        for one in given.attributes:
+            outcome.findings += kept_findings(
+                context, one, plan.folds[one.name], kept, codes, given.release.letters, table
+            )
     meta = describe_audit(
         mechanism,
         asdict(settings) | {"adversaries": plan.names},
@@ -120,6 +142,7 @@ def audit(
         not_audited=plan.not_audited,
         n_jobs=n_jobs,
     )
+    meta["kept"] = [one.name for one in kept]
     shown = figures_of(given, outcome, seed) if figures else {}
     return AuditReport((*exact, *outcome.findings), tuple(outcome.tables), meta, shown)
 
@@ -132,3 +155,10 @@ def _refuse_swapped(mechanism: Any, X: Any) -> None:
             "audit: the mechanism comes first, then the records or the joint; the first argument is a "
             f"{type(mechanism).__name__}. Swap them."
         )
+
+
+def _check_names(given: Given, kept: Sequence[KeptColumn]) -> None:
+    """A private column that is kept needs no attack: it is handed out."""
+    private = {one.name for one in given.attributes}
+    if told := [one.name for one in kept if one.name in private]:
+        raise InvalidInputError(f"audit: {told[0]!r} is private; it cannot be kept beside the release.")

@@ -74,6 +74,14 @@ def audit(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Not part of the release or of X. Repeat for several."),
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column that is handed out beside the release: what it tells, alone and with Z, is "
+            "measured too. Repeat for several.",
+        ),
+    ] = None,
     public: Annotated[
         list[str] | None,
         typer.Option(
@@ -162,6 +170,7 @@ def audit(
         private=tuple(private or ()),
         task=tuple(task or ()),
         drop=tuple(drop or ()),
+        keep=tuple(keep or ()),
         public=tuple(public or ()),
         delimiter=delimiter,
     )
@@ -219,7 +228,7 @@ def _saved_report(sources: Sources, name: str | None) -> AuditReport | None:
     report = load(sources.release)
     if not isinstance(report, AuditReport):
         return None
-    if len(sources.files) > 1 or sources.private or sources.task or sources.drop or name:
+    if len(sources.files) > 1 or sources.private or sources.task or sources.drop or sources.keep or name:
         raise InvalidInputError(
             f"{sources.release}: this is an audit, whose records are not read again; leave out the options "
             "about data, or name the release itself."

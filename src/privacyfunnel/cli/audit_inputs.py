@@ -30,6 +30,7 @@ class Sources:
     private: tuple[str, ...]
     task: tuple[str, ...]
     drop: tuple[str, ...]
+    keep: tuple[str, ...]
     public: tuple[str, ...]
     delimiter: str | None
 
@@ -133,8 +134,24 @@ class Sources:
                 f"{places[-1]}: which column is private? Name it with --private COLUMN (and its file with "
                 "--labels FILE, if it is another one)."
             )
+        if both := [name for name in self.keep if name in private]:
+            raise InvalidInputError(f"{both[0]!r} is private; it cannot be kept beside the release.")
         found = {"private": self._named(places, private)}
-        return {**found, "task": self._named(places, self.task)} if self.task else found
+        if self.task:
+            found["task"] = self._named(places, self.task)
+        if self.keep:
+            found["keep"] = self._kept([one for one in files if one is not None])
+        return found
+
+    def _kept(self, places: Sequence[str]) -> dict[str, Any]:
+        """The columns that are handed out beside the release, from the first file that has them all."""
+        tables = [one for one in places if not (is_npz(one) or is_idx(one))]
+        if not tables:
+            raise InvalidInputError(f"{places[0]}: --keep belongs to CSV and Parquet files; leave it out.")
+        for path in tables[:-1]:
+            if set(self.keep) <= set(column_names(path, self.delimiter)):
+                return read_kept(self._table(path), self.keep)
+        return read_kept(self._table(tables[-1]), self.keep)
 
     def _named(self, places: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
         for path in places[:-1]:
@@ -148,7 +165,7 @@ class Sources:
             return read_npz(path, array).x
         if is_idx(path):
             return read_images(path)
-        return read_matrix(self._table(path), (*self.private, *self.task, *self.drop))
+        return read_matrix(self._table(path), (*self.private, *self.task, *self.drop, *self.keep))
 
 
 def _length(value: Any) -> int:
@@ -205,6 +222,28 @@ def read_columns(path: str, names: Sequence[str], delimiter: str | None) -> dict
     for name in names:
         values = [part.column(name).to_numpy(zero_copy_only=False) for part in parts]
         columns[name] = private_values(path, name, np.concatenate(values) if values else np.empty(0))
+    return columns
+
+
+def read_kept(table: TableFile, names: Sequence[str]) -> dict[str, Any]:
+    """Columns as they are handed out: numbers where every value is one, else texts with None for missing."""
+    import numpy as np
+    import pyarrow as pa
+
+    whole = pa.Table.from_batches(list(table.batches(list(names))), schema=table.schema(names))
+    columns: dict[str, Any] = {}
+    for name in names:
+        column = whole.column(name)
+        if pa.types.is_nested(column.type):
+            raise InvalidInputError(
+                f"{table.path}: column {name!r} holds {column.type}, not single values; what it tells cannot "
+                "be measured."
+            )
+        try:
+            values = column.cast(pa.float64()).to_numpy()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            values = np.array([np.nan])
+        columns[name] = values if np.isfinite(values).all() else np.array(column.to_pylist(), dtype=object)
     return columns
 
 

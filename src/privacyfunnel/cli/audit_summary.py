@@ -15,6 +15,7 @@ def print_report(
     report: AuditReport, verdicts: Sequence[Verdict], release: str, written: Sequence[str], seconds: float
 ) -> None:
     """Facts, one table an attribute, the meaning of the signs, and the verdicts last."""
+    from ..report.beside import kept_sentences
     from ..report.wording import SIGNS, attributes
 
     n = report.meta.get("n_records")
@@ -23,6 +24,8 @@ def print_report(
     print_facts(f"{release}: {what}; private: {names}.", _facts(report))
     for name in attributes(report):
         _print_adversaries(report, name)
+    if sentences := kept_sentences(report):
+        show("", *sentences)
     show(", ".join(f"{sign} {kind}" for kind, sign in SIGNS.items()) + ". Intervals hold each by itself.")
     if written:
         show(f"Saved {', '.join(written)} in {seconds:.1f} s.")

@@ -31,6 +31,7 @@ def decode(
             help="Where the records go: .npz (array x), .csv, .tsv (both also .gz) or .parquet.",
         ),
     ],
+    spreadsheet_safe: options.SpreadsheetSafe = False,
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
 ) -> None:
@@ -45,13 +46,15 @@ def decode(
     begun = time.perf_counter()
     options.check_outputs([output], [codes])
     check_kind(output)
+    options.check_spreadsheet_safe(spreadsheet_safe, output)
     check_options(codes, delimiter)
     funnel = options.load_estimator(model)
     known = getattr(funnel, "feature_names_in_", None)
     n_features = int(funnel.n_features_in_)
     names = [f"x{j}" for j in range(n_features)] if known is None else [str(name) for name in known]
     with enough_memory(codes, PARTS):
-        n_records = write_records(output, "x", names, _reconstructed(funnel, codes, delimiter))
+        records = _reconstructed(funnel, codes, delimiter)
+        n_records = write_records(output, "x", names, records, spreadsheet_safe=spreadsheet_safe)
     values: dict[str, Any] = {
         "command": "decode",
         "codes": codes,

@@ -29,13 +29,15 @@ def encode(
             help="Draw repeatably, for tests only.",
         ),
     ] = None,
+    shuffle: options.Shuffle = False,
+    spreadsheet_safe: options.SpreadsheetSafe = False,
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
 ) -> None:
     """Release a code for each record of DATA: a draw from what the model has learned.
 
-    The private column is not needed, and nothing but the codes is written, in the order of the records.
-    Columns that the model does not know are ignored.
+    The private column is not needed, and nothing but the codes is written, in the order of the records
+    unless --shuffle is given. Columns that the model does not know are ignored.
 
     Release once and hand out the result: a second release of the same records tells more.
     """
@@ -45,16 +47,28 @@ def encode(
     begun = time.perf_counter()
     options.check_outputs([output], [data])
     check_kind(output)
+    options.check_spreadsheet_safe(spreadsheet_safe, output)
     check_options(data, delimiter)
     funnel = options.load_estimator(model)
+    order = None
     if seed is not None:
         import numpy as np
 
         warn("--seed: whoever knows or guesses the seed can undo the noise; use it for tests only.")
-        funnel.set_params(release_state=np.random.default_rng(seed))
+        generator = np.random.default_rng(seed)
+        order = generator.spawn(1)[0]
+        funnel.set_params(release_state=generator)
     names = [str(name) for name in funnel.get_feature_names_out()]
     with enough_memory(data, PARTS):
-        n_records = write_records(output, "z", names, _codes(funnel, data, delimiter))
+        n_records = write_records(
+            output,
+            "z",
+            names,
+            _codes(funnel, data, delimiter),
+            spreadsheet_safe=spreadsheet_safe,
+            shuffle=shuffle,
+            rng=order,
+        )
     values: dict[str, Any] = {
         "command": "encode",
         "data": data,
@@ -62,6 +76,7 @@ def encode(
         "output": output,
         "n_records": n_records,
         "n_components": len(names),
+        "shuffled": shuffle,
         "seeded": seed is not None,
         "seconds": time.perf_counter() - begun,
     }

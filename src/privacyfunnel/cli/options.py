@@ -44,6 +44,12 @@ def _missing(value: str) -> str:
     return value
 
 
+def unknown(value: str) -> str:
+    if value not in ("error", "draw", "drop"):
+        raise typer.BadParameter(f"{value!r} is neither 'error' nor 'draw' nor 'drop'")
+    return value
+
+
 Data = Annotated[
     str,
     typer.Argument(
@@ -198,6 +204,21 @@ CodesOutput = Annotated[
         help="Where the codes go: .npz (array z), .csv, .tsv (both also .gz) or .parquet.",
     ),
 ]
+Shuffle = Annotated[
+    bool,
+    typer.Option(
+        "--shuffle",
+        help="Write the records in random order: in their own they tell what they were sorted by.",
+    ),
+]
+SpreadsheetSafe = Annotated[
+    bool,
+    typer.Option(
+        "--spreadsheet-safe",
+        help="In CSV, put a ' before texts and names that a spreadsheet would execute: those that begin with "
+        "=, +, -, @, a tab or a line break and are no numbers.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
 LETTERS = MAX_LETTERS
@@ -302,6 +323,12 @@ def raise_if_interrupted(statuses: Iterable[Status | None]) -> None:
     """End the command where a solver, asked to stop with Ctrl-C, has returned the best it had."""
     if any(status is not None and status.name == "INTERRUPTED" for status in statuses):
         raise KeyboardInterrupt
+
+
+def check_spreadsheet_safe(asked: bool, output: str) -> None:
+    """Refuse --spreadsheet-safe where no text is written."""
+    if asked and output.lower().endswith((".parquet", ".npz")):
+        raise InvalidInputError(f"{output}: --spreadsheet-safe belongs to CSV files; leave it out.")
 
 
 def check_table_name(path: str) -> None:

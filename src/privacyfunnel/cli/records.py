@@ -323,8 +323,20 @@ def check_kind(path: str) -> None:
         ) from None
 
 
-def write_records(path: str, array: str, names: Sequence[str], parts: Iterator[Any]) -> int:
-    """Write arrays, in order, as one table or as one array of an .npz file; how many records there were."""
+def write_records(
+    path: str,
+    array: str,
+    names: Sequence[str],
+    parts: Iterator[Any],
+    *,
+    spreadsheet_safe: bool = False,
+    shuffle: bool = False,
+    rng: Any = None,
+) -> int:
+    """Write arrays as one table or as one array of an .npz file; how many records there were.
+
+    The last three are those of `open_writer`.
+    """
     n_records = 0
     if is_npz(path):
         import io
@@ -332,8 +344,11 @@ def write_records(path: str, array: str, names: Sequence[str], parts: Iterator[A
         import numpy as np
 
         from ..persistence import write_atomic
+        from ..sampling import random_order
 
         whole = np.concatenate(list(parts))
+        if shuffle:
+            whole = whole[random_order(len(whole), rng)]
         buffer = io.BytesIO()
         arrays: dict[str, Any] = {array: whole}
         np.savez(buffer, **arrays)
@@ -343,7 +358,7 @@ def write_records(path: str, array: str, names: Sequence[str], parts: Iterator[A
 
     from ..files import open_writer
 
-    with open_writer(path) as writer:
+    with open_writer(path, spreadsheet_safe=spreadsheet_safe, shuffle=shuffle, rng=rng) as writer:
         for part in parts:
             flat = part.reshape(len(part), -1)
             writer.write(pa.table({name: flat[:, j] for j, name in enumerate(names)}))

@@ -22,7 +22,8 @@ All information is in bits. Utility is I(Z;X) and leakage I(Z;Y), for public X, 
 pfunnel demo                                                        # the paper's example, with a figure
 pfunnel frontier people.csv --public job --private sex --plot f.png  # what is possible
 pfunnel solve people.csv --public job --private sex --min-utility 2 --output m.json
-pfunnel release people.csv --mechanism m.json --output released.csv
+pfunnel release people.csv --mechanism m.json --output released.csv --shuffle
+pfunnel audit m.json --data people.csv --card card.md
 
 pfunnel fit faces.npz --private y --components 16 --output model/   # learned, for images and wide tables
 pfunnel encode new.npz --model model/ --output z.npz
@@ -42,7 +43,12 @@ written in batches and may be larger than memory.
   a CSV file with the same numbers, but not the other way round.
 - In Parquet every column keeps its type. Metadata of the file are not copied to the output.
 - An output appears whole or not at all: after an error, Ctrl-C or a full disk nothing is left of it. A file
-  of the same name is replaced; a file that is read cannot be the output.
+  of the same name is replaced; a file that is read cannot be the output. Until it is whole it is a hidden
+  file that only its owner can read; what a killed process leaves of one is removed by the next command that
+  writes into the folder.
+- Spreadsheets execute cells that begin with `=`, `+`, `-`, `@`, a tab or a line break. With
+  `--spreadsheet-safe` such texts and names of columns are written with a `'` in front, which spreadsheets do
+  not show; numbers stay. Other programs then see the `'`, so it is off by default.
 - `fit`, `encode` and `decode` also read `.npz` (arrays `x`, `y`; codes are `z`), the first two IDX images
   too, whose bytes become numbers in [0, 1]. Table columns must hold numbers, but for the private ones.
   `fit` and `.npz` need memory for all records.
@@ -67,14 +73,23 @@ In JSON these are `utility`, `leakage`, `objective` and `measures` (exact), `lea
 ## What a release protects
 
 A mechanism is made for its public columns, and says how much they tell about the private ones once they are
-replaced. `pfunnel release` therefore
+replaced. `pfunnel release` therefore hands out the released column and nothing else, and says what it leaves
+out.
 
-- replaces the public columns by the released one (`--keep-public` keeps them too, for tests),
-- drops the private columns, which the mechanism file names (`--keep-private` keeps them, for tests). A
-  mechanism that was built by hand in Python may not name any: then leave them out with `--drop`,
-- passes all other columns through unchanged and lists them in a warning. **They are not protected**: a
-  column that tells the private one, alone or together with z, undoes the release. Drop what the receiver
-  does not need.
+- `--keep COLUMN` hands out another column unchanged, `--keep-all` all but the public and private ones. **They
+  are not protected**: a column that tells the private one, alone or together with z, undoes the release.
+  `pfunnel solve … --keep COLUMN` and `pfunnel audit … --keep COLUMN` measure what it tells; the audit's
+  release card says so too.
+- `--keep-public` and `--keep-private` are for tests. A mechanism that was built by hand in Python may not
+  name the private columns: then `--keep-all` cannot know them.
+- Records come out in their own order, and whoever knows how they were sorted knows what they were sorted by.
+  `solve`, `frontier` and `audit` warn where neighbours agree in the private column far more often than
+  chance. `--shuffle` of `release` and `encode` writes them in random order, drawn from the operating system's
+  entropy. Tables larger than memory are shuffled through unnamed files beside the output (for stdout in the
+  system's temporary folder), which vanish with the process.
+- A record whose letter the mechanism does not know stops the release before anything is written; the message
+  counts all of them. `--unknown draw` gives each a symbol drawn from P(Z), as letters get that no record had
+  when the mechanism was made; `--unknown drop` leaves them out.
 
 Random numbers come from the operating system. With `--seed` anybody who knows the seed can undo the noise.
 Release once and hand out the result: each further release of the same records tells more.
@@ -86,13 +101,14 @@ Release once and hand out the result: each further release of the same records t
 | 0 | done |
 | 1 | a stated gate failed, or training diverged |
 | 2 | bad input or unwritable output: one line on stderr says what is wrong, where, and what to do |
+| 129 | the terminal was closed (SIGHUP) |
 | 130 | interrupted with Ctrl-C |
 | 143 | terminated |
 
 A pipe whose reader goes away before the end, as in `pfunnel release … --output - | head`, is unwritable
-output. Warnings are single lines on stderr that begin with `warning:`. A progress bar is shown on stderr when
-that is a terminal and the work takes longer than a moment; elsewhere work prints a line a minute there. With
-`--json` stdout holds one JSON object and nothing else.
+output. Warnings are single lines on stderr that begin with `warning:`, notes with `note:`. A progress bar is
+shown on stderr when that is a terminal and the work takes longer than a moment; elsewhere work prints a line
+a minute there. With `--json` stdout holds one JSON object and nothing else.
 """
 
 

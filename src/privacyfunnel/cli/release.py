@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InvalidInputError, UnknownLetterError, shortened
+from ..errors import InvalidInputError
 from . import options
-from .running import warn
+from .running import note, warn
 
 if TYPE_CHECKING:
     from ..files import TableFile
     from ..mechanism import Rng, TableMechanism
+    from ..unknown import Unknown, UnknownLetters
 
 
 def release(
@@ -41,21 +43,37 @@ def release(
             show_default="as in the mechanism file",
         ),
     ] = None,
-    drop: Annotated[
+    keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Leave this column out too. Repeat for several."),
+        typer.Option(
+            metavar="COLUMN",
+            show_default="none",
+            help="Hand out this column too, unchanged. Repeat for several.",
+        ),
     ] = None,
+    keep_all: Annotated[
+        bool,
+        typer.Option("--keep-all", help="Hand out all columns but the public and the private ones."),
+    ] = False,
     keep_public: Annotated[
         bool,
         typer.Option("--keep-public", help="Keep the public columns beside the released one."),
     ] = False,
     keep_private: Annotated[
         bool,
-        typer.Option(
-            "--keep-private",
-            help="Keep the private columns that the mechanism file names; they are dropped by default.",
-        ),
+        typer.Option("--keep-private", help="Keep the private columns that the mechanism file names."),
     ] = False,
+    unknown: Annotated[
+        str,
+        typer.Option(
+            metavar="error|draw|drop",
+            callback=options.unknown,
+            help="What becomes of records whose letter the mechanism does not know: an error that counts "
+            "them, a symbol drawn from P(Z), which tells nothing about the letter, or no record.",
+        ),
+    ] = "error",
+    shuffle: options.Shuffle = False,
+    spreadsheet_safe: options.SpreadsheetSafe = False,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -68,10 +86,10 @@ def release(
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
 ) -> None:
-    """Replace the public columns of DATA by the released one, drawn from the mechanism for each record.
+    """Release a symbol for each record of DATA, drawn from the mechanism, and nothing but that.
 
-    The private columns that the mechanism file names are dropped. All other columns pass through unchanged,
-    and the mechanism does not protect what they tell: a warning lists them, --drop leaves them out.
+    Other columns leave only if they are named with --keep. The mechanism does not protect what they tell;
+    'pfunnel solve' and 'pfunnel audit' measure it, with --keep too.
 
     Release once and hand out the result: a second release of the same records tells more.
     """
@@ -82,35 +100,39 @@ def release(
     to_stdout = output == STDOUT
     if to_stdout and as_json:
         raise InvalidInputError("stdout cannot hold both the table and --json; name a file as --output.")
+    if keep and keep_all:
+        raise InvalidInputError("--keep-all keeps every column that --keep can name; leave one of them out.")
     if not to_stdout:
         options.check_outputs([output], [data, mechanism])
         options.check_table_name(output)
+    options.check_spreadsheet_safe(spreadsheet_safe, output)
     table_mechanism = _load(mechanism)
     table = open_table(data, delimiter=delimiter)
-    names = tuple(public or table_mechanism.x_names)
-    letter = table_mechanism.x_labels[0]
-    n_parts = len(letter) if isinstance(letter, tuple) else 1
-    if len(names) != n_parts:
-        raise InvalidInputError(
-            f"the mechanism is for {plural(n_parts, 'column')} ({', '.join(table_mechanism.x_names)}) and "
-            f"{len(names)} {'is' if len(names) == 1 else 'are'} named; pass --public for each, in this order."
-        )
-    private = [name for name in table_mechanism.private_names if name in table.columns]
-    dropped = tuple(dict.fromkeys([*([] if keep_private else private), *(drop or [])]))
-    table.require([*names, *dropped])
-    passed = [name for name in table.columns if name not in (*names, *dropped)]
-    if column in passed or (keep_public and column in names):
-        raise InvalidInputError(
-            f"{data}: there already is a column {shortened(column)}; choose another --column."
-        )
-    _warn(passed, names if keep_public else (), table_mechanism.private_names, seed)
-
+    names = _public(table_mechanism, public)
+    generator = _generator(seed)
+    releasing = _Releasing(
+        table,
+        _of_texts(table_mechanism, table),
+        names,
+        column,
+        "all" if keep_all else tuple(keep or ()),
+        keep_public,
+        keep_private,
+        unknown,  # type: ignore[arg-type]  # checked when the command line was read
+        generator,
+    )
+    kept = [name for name in releasing.header if name != column]
+    _warn(kept, names if keep_public else (), table_mechanism.private_names, keep_all, seed)
+    strangers = releasing.strangers()
     n_records = 0
-    with open_writer(output, delimiter=delimiter) as writer:
-        parts = _released(table, table_mechanism, names, dropped, column, keep_public, _generator(seed))
-        for part in parts:
+    order = None if generator is None else generator.spawn(1)[0]
+    with open_writer(
+        output, delimiter=delimiter, spreadsheet_safe=spreadsheet_safe, shuffle=shuffle, rng=order
+    ) as writer:
+        for part in releasing.parts():
             writer.write(part)
             n_records += part.num_rows
+    left_out = [name for name in table.columns if name not in kept and name not in names]
     values: dict[str, Any] = {
         "command": "release",
         "data": data,
@@ -120,18 +142,26 @@ def release(
         "replaced": list(names),
         "column": column,
         "n_z": table_mechanism.n_z,
-        "dropped": list(dropped),
-        "passed_through": [*(names if keep_public else ()), *passed],
+        "kept": kept,
+        "left_out": left_out,
+        "unknown": {"records": strangers.n_unknown, "action": unknown},
+        "shuffled": shuffle,
         "seeded": seed is not None,
         "seconds": time.perf_counter() - begun,
     }
+    if strangers.n_unknown:
+        done = {"draw": "they got a symbol drawn from P(Z)", "drop": "they are left out"}[unknown]
+        warn(f"{data}: {strangers.describe()}; {done}.")
     if as_json:
         print_json(values)
-    elif not to_stdout:
+    elif to_stdout:
+        note(f"left out: {', '.join(left_out) or 'nothing'}.")
+    else:
         facts = [
             ("Released", column, f"{plural(table_mechanism.n_z, 'symbol')}, in place of {', '.join(names)}"),
-            ("Dropped", ", ".join(dropped) or "nothing", ""),
-            ("Unchanged", ", ".join(values["passed_through"]) or "nothing else", ""),
+            ("Kept", ", ".join(kept) or "nothing else", "not protected" if kept else ""),
+            ("Left out", ", ".join(left_out) or "nothing", ""),
+            ("Order", "random" if shuffle else "that of the records", ""),
             ("Saved", output, f"{plural(n_records, 'record')} in {values['seconds']:.1f} s"),
         ]
         print_facts(f"{data}: {plural(n_records, 'record')} released.", facts)
@@ -150,97 +180,123 @@ def _load(path: str) -> TableMechanism:
     return mechanism
 
 
-def _released(
-    table: TableFile,
-    mechanism: TableMechanism,
-    public: Sequence[str],
-    dropped: Sequence[str],
-    column: str,
-    keep_public: bool,
-    rng: Rng,
-) -> Iterator[Any]:
-    """The released table in parts; at least one, so that an empty table keeps its header."""
-    import os
+def _public(mechanism: TableMechanism, named: Sequence[str] | None) -> tuple[str, ...]:
+    """The public columns of the table, as many as a letter has parts."""
+    from .output import plural
 
-    import pyarrow as pa
-
-    from ..files import CsvFile
-    from ..progress import progress_bar
-
-    if isinstance(table, CsvFile):
-        mechanism = _of_texts(mechanism)
-    wanted = [name for name in table.columns if name in public or name not in dropped]
-
-    def released(part: Any) -> Any:
-        result = mechanism.release_frame(
-            part, public, output=column, keep_public=keep_public, keep_private=True, rng=rng
+    names = tuple(named or mechanism.x_names)
+    letter = mechanism.x_labels[0]
+    n_parts = len(letter) if isinstance(letter, tuple) else 1
+    if len(names) != n_parts:
+        raise InvalidInputError(
+            f"the mechanism is for {plural(n_parts, 'column')} ({', '.join(mechanism.x_names)}) and "
+            f"{len(names)} {'is' if len(names) == 1 else 'are'} named; pass --public for each, in this order."
         )
-        return result.select([name for name in result.column_names if name == column or name not in dropped])
-
-    done = 0
-    with progress_bar(f"Releasing {os.path.basename(table.path)}") as report:
-        for batch in table.batches(wanted, letters=public, report=report):
-            part = pa.Table.from_batches([batch])
-            try:
-                yield released(part)
-            except UnknownLetterError:
-                raise _unknown(table.path, part.select(public), mechanism, done) from None
-            done += batch.num_rows
-    if not done:
-        yield released(table.schema(wanted).empty_table())
+    return names
 
 
-def _of_texts(mechanism: TableMechanism) -> TableMechanism:
-    """The mechanism for a CSV file, whose values are text: the letter 7 is the text "7" there."""
+def _of_texts(mechanism: TableMechanism, table: TableFile) -> TableMechanism:
+    """The mechanism for this file: the values of a CSV file are text, so the letter 7 is "7" there."""
+    from ..files import CsvFile
 
     def text(letter: Any) -> Any:
         if isinstance(letter, tuple):
             return tuple(map(text, letter))
         return letter if letter is None else str(letter)
 
+    if not isinstance(table, CsvFile):
+        return mechanism
     return replace(mechanism, x_labels=tuple(text(letter) for letter in mechanism.x_labels))
 
 
-def _unknown(path: str, part: Any, mechanism: TableMechanism, done: int) -> UnknownLetterError:
-    """What to say about the first record of a batch that the mechanism has no letter for."""
-    from ..labels import canonical_label
+@dataclass
+class _Releasing:
+    """A table on its way out."""
 
-    letters = set(mechanism.x_labels)
-    records = list(zip(*[values.to_pylist() for values in part.columns], strict=True))
-    found = [canonical_label(record if len(record) > 1 else record[0]) for record in records]
-    at = next(number for number, letter in enumerate(found) if letter not in letters)
-    letter, record = found[at], records[at]
-    shown = ", ".join(f"{n} = {shortened(v)}" for n, v in zip(part.column_names, record, strict=True))
-    if None in record:
-        remedy = "solve with --missing letter, or fill missing values first"
-    elif any(str(letter) == str(known) for known in letters):
-        remedy = "the mechanism has it as another type: solve on a file of this kind"
-    elif any(isinstance(known, tuple) and set(known) == set(record) for known in letters):
-        remedy = f"--public must name the columns in the order of {', '.join(mechanism.x_names)}"
-    else:
-        remedy = "solve again on data that has it, or recode or remove such records"
-    return UnknownLetterError(
-        f"{path}: record {done + at + 1:,} has {shown}, which is none of the mechanism's "
-        f"{len(letters):,} letters; {remedy}."
-    )
+    table: TableFile
+    mechanism: TableMechanism
+    public: tuple[str, ...]
+    column: str
+    keep: str | tuple[str, ...]
+    keep_public: bool
+    keep_private: bool
+    unknown: Unknown
+    rng: Rng
+
+    def __post_init__(self) -> None:
+        """Refuse, before any record is read, what cannot be released."""
+        self.wanted = list(self.table.columns)
+        self.table.require(self.public)
+        try:
+            self.header: list[str] = self._released(self.table.schema().empty_table()).column_names
+        except InvalidInputError as error:
+            message = str(error).removeprefix("release_frame: ")
+            message = message.replace("pass another name as output", "choose another --column")
+            raise InvalidInputError(f"{self.table.path}: {message}") from None
+        self.wanted = [name for name in self.wanted if name in self.public or name in self.header]
+
+    def strangers(self) -> UnknownLetters:
+        """The values of all records that are no letters; an error unless the user said what to do."""
+        import narwhals as nw
+        import pyarrow as pa
+
+        from ..columns import search_letters
+        from ..progress import progress_bar
+        from ..unknown import UnknownLetters
+
+        letters = self.mechanism._letters
+        found = UnknownLetters(letters)
+        with progress_bar(f"Checking {os.path.basename(self.table.path)}") as report:
+            for batch in self.table.batches(list(self.public), letters=self.public, report=report):
+                frame = nw.from_native(pa.Table.from_batches([batch]), eager_only=True)
+                columns = [frame[name] for name in self.public]
+                found.add(search_letters(letters, columns), columns)
+        if found.n_unknown and self.unknown == "error":
+            raise found.error(self.table.path)
+        return found
+
+    def parts(self) -> Iterator[Any]:
+        """The released table in parts; at least one, so that an empty table keeps its header."""
+        import pyarrow as pa
+
+        from ..progress import progress_bar
+
+        yield self._released(self.table.schema(self.wanted).empty_table())
+        with progress_bar(f"Releasing {os.path.basename(self.table.path)}") as report:
+            for batch in self.table.batches(self.wanted, letters=self.public, report=report):
+                yield self._released(pa.Table.from_batches([batch]))
+
+    def _released(self, part: Any) -> Any:
+        return self.mechanism.release_frame(
+            part,
+            self.public,
+            output=self.column,
+            keep=self.keep,
+            keep_public=self.keep_public,
+            keep_private=self.keep_private,
+            unknown=self.unknown,
+            rng=self.rng,
+        )
 
 
-def _warn(passed: Sequence[str], kept: Sequence[str], private: Sequence[str], seed: int | None) -> None:
-    if kept:
-        warn(f"--keep-public: whoever sees {', '.join(kept)} needs no z; keep this table to yourself.")
-    if there := [name for name in private if name in passed]:
+def _warn(
+    kept: Sequence[str], public: Sequence[str], private: Sequence[str], keep_all: bool, seed: int | None
+) -> None:
+    if public:
+        warn(f"--keep-public: whoever sees {', '.join(public)} needs no z; keep this table to yourself.")
+    if there := [name for name in private if name in kept]:
         warn(f"--keep-private: the private {', '.join(there)} is in the output; keep this table to yourself.")
-    if others := [name for name in passed if name not in private]:
-        unnamed = "" if private else "drop the private column among them, if there is one; "
+    if others := [name for name in kept if name not in (*private, *public)]:
+        unnamed = "" if private or not keep_all else "the private column may be among them; "
         warn(
-            f"these columns pass through unchanged and the mechanism does not protect what they tell: "
-            f"{', '.join(others)}; {unnamed}leave columns out with --drop COLUMN."
+            f"the mechanism does not protect what these columns tell: {', '.join(others)}; {unnamed}measure "
+            "it with 'pfunnel audit --keep COLUMN'."
         )
     if seed is not None:
         warn("--seed: whoever knows or guesses the seed can undo the noise; use it for tests only.")
 
 
-def _generator(seed: int | None) -> Rng:
+def _generator(seed: int | None) -> Any:
     import numpy as np
 
     return None if seed is None else np.random.default_rng(seed)

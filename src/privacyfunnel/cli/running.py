@@ -1,7 +1,7 @@
 """How a command ends: exit codes, and errors and warnings as one line on stderr.
 
 0 done, 1 a stated gate failed, 2 bad input or an output that cannot be written (also a pipe whose reader went
-away), 130 interrupted (Ctrl-C), 143 terminated. A traceback is a bug.
+away), 129 its terminal was closed, 130 interrupted (Ctrl-C), 143 terminated. A traceback is a bug.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import typer
 
 from ..errors import ConvergenceWarning, PrivacyFunnelError, PrivacyFunnelWarning
 
-BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
+BAD_INPUT, INTERRUPTED = 2, 130
 
 _LONGEST_WORD, _LONGEST_LINE = 300, 2000  # characters of what is printed of a message
 
@@ -34,7 +34,9 @@ _NAMES = (
     "many_draws|n_repeats"
 )
 # A name that is not quoted (that would be a column's), or name='value' for names that are also plain words.
-_OPTION = re.compile(rf"(?<![\w'\"-])(?:({_NAMES})(?![\w'\"-])|(missing|method)=[\"']?([\w-]+)[\"']?)")
+_OPTION = re.compile(
+    rf"(?<![\w'\"-])(?:({_NAMES})(?![\w'\"-])|(missing|method|unknown)=[\"']?([\w-]+)[\"']?)"
+)
 # What is said about arguments, in words that help.
 _USAGE_WORDS = {
     r"Input should be a valid number.*": "it must be a number, such as 0.5",
@@ -51,7 +53,7 @@ _PREFIX = re.compile(
 def run(argv: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     _prepare_streams()
-    with _one_line_warnings(), _ending_on_sigterm():
+    with _one_line_warnings(), _ending_on_signals():
         try:
             code = _invoke(argv)
             sys.stdout.flush()
@@ -61,9 +63,9 @@ def run(argv: Sequence[str]) -> int:
             return _complain(
                 "interrupted; no file was left unfinished, run the command again for the result.", INTERRUPTED
             )
-        except _Terminated:
+        except _Terminated as end:
             _discard(sys.stdout, sys.__stdout__)
-            return TERMINATED
+            return 128 + end.number
         except _UsageProblem as problem:
             return _complain(_usage(problem), BAD_INPUT)
         except PrivacyFunnelError as error:
@@ -106,12 +108,20 @@ def _invoke(argv: Sequence[str]) -> int:
 
 
 class _Terminated(BaseException):
-    """SIGTERM arrived."""
+    """SIGTERM or SIGHUP arrived."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
 
 def warn(message: str) -> None:
     """One line on stderr that begins with "warning:"."""
     _line("warning", message, typer.colors.YELLOW)
+
+
+def note(message: str) -> None:
+    """One line on stderr that begins with "note:"."""
+    _line("note", message, typer.colors.CYAN)
 
 
 def in_options(message: str) -> str:
@@ -121,7 +131,7 @@ def in_options(message: str) -> str:
         name, word, value = found.groups()
         return f"--{word} {value}" if word else "--" + name.replace("_", "-")
 
-    return _OPTION.sub(option, _PREFIX.sub("", message))
+    return _OPTION.sub(option, _PREFIX.sub("", message)).replace("shuffle=True", "--shuffle")
 
 
 def _usage(problem: Any) -> str:
@@ -187,18 +197,23 @@ def _one_line_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """Turn the polite request to end into an exception, so that temporary files are removed."""
+def _ending_on_signals() -> Iterator[None]:
+    """Turn the polite requests to end into an exception, so that temporary files are removed."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
+        raise _Terminated(number)
 
+    wanted = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    # Who is told to ignore one (nohup) goes on doing so.
+    before = {one: signal.getsignal(one) for one in wanted if signal.getsignal(one) is not signal.SIG_IGN}
     try:
-        before = signal.signal(signal.SIGTERM, end)
+        for number in before:
+            signal.signal(number, end)
     except ValueError:  # not in the main thread
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

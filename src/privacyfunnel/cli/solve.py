@@ -10,6 +10,7 @@ import typer
 from ..errors import InvalidInputError
 from ..uncertainty import LEVEL
 from . import options
+from .kept import check_kept, kept_facts, measured_kept
 
 if TYPE_CHECKING:
     from ..joint import Joint
@@ -42,6 +43,14 @@ def solve(
             metavar="BITS",
             callback=options.numbers,
             help="Target: the most utility with at most this leakage I(Z;Y).",
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column that is to be handed out beside z: what it tells, alone and with z, is measured. "
+            "Repeat for several.",
         ),
     ] = None,
     method: options.Method = "auto",
@@ -82,6 +91,8 @@ def solve(
         )
     options.check_settings([method], alpha, penalty)
     options.check_outputs([output], [data])
+    kept = tuple(keep or ())
+    check_kept(data, kept, public, private, delimiter)
 
     from ..discrete.solve import solve as find
     from .output import print_json
@@ -105,6 +116,15 @@ def solve(
     )
     options.raise_if_interrupted([solution.status])
     values = _values(data, joint, solution, seed) | {"output": output}
+    values["kept"] = measured_kept(
+        data,
+        solution.mechanism,
+        kept,
+        public=public,
+        private=private,
+        max_letters=max_letters,
+        delimiter=delimiter,
+    )
     if output is not None:
         solution.mechanism.save(output)
     if as_json:
@@ -174,6 +194,7 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
             f"right about {' × '.join(joint.y_names)} {100 * measures['guess_after']:.2f} % of the time",
             f"exact on these records; {100 * measures['guess_before']:.2f} % without the release",
         ),
+        *kept_facts(values["kept"], " × ".join(joint.y_names), measures["guess_before"]),
         ("Mechanism", f"{plural(joint.n_x, 'letter')} → {plural(solution.mechanism.n_z, 'symbol')}", ""),
         (
             "Method",
@@ -188,11 +209,15 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
         facts.insert(4, ("Proved", _bound(solution), f"a bound; {solution.gap:.1g} bit from what was found"))
     if values["output"] is not None:
         files = map(quote, (values["data"], values["output"]))
+        keep = "".join(
+            f" --keep {quote(one['columns'][0])}" for one in values["kept"] if len(one["columns"]) == 1
+        )
         facts.append(
             (
                 "Saved",
                 values["output"],
-                "apply it with: pfunnel release {} --mechanism {} --output released.csv".format(*files),
+                "apply it with: pfunnel release {} --mechanism {} --output released.csv".format(*files)
+                + keep,
             )
         )
     print_facts(f"{_headline(values)}\n{describe_joint(values['data'], joint)}", facts)

@@ -17,6 +17,10 @@ from .base import TableFile, file_kind
 
 _BLOCK = 1 << 21  # bytes that are parsed at a time; a record must fit
 
+# What spreadsheets take for a formula when a text begins with it, also in the wide forms of East Asia.
+_FORMULA = "^[=+\\-@\\t\\r\\n＝＋－＠]"
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
 
 class CsvFile(TableFile):
     """A CSV file, gzipped or not; every column is text."""
@@ -89,12 +93,17 @@ class CsvFile(TableFile):
             if len(head) == _BLOCK:  # which may end within a character
                 head = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1]
             rows = csv.reader(io.StringIO(head.decode("utf-8-sig"), newline=""), delimiter=self.delimiter)
-            names = next((row for row in rows if row), [])
+            blank, names = next(((at, row) for at, row in enumerate(rows) if row), (0, []))
         except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
             self._explain(error)
         if not names:
             raise InvalidInputError(
                 f"{self.path}: the file is empty; pass a table with a header and records."
+            )
+        if blank and len(names) == 1:
+            raise InvalidInputError(
+                f"{self.path}: an empty line comes before the header, and in a table of one column an empty "
+                "line is a missing value; remove it."
             )
         return self._distinct(names)
 
@@ -174,10 +183,14 @@ def _without_empty(batch: Any, letters: Sequence[str]) -> Any:
 
 
 class CsvWriter:
-    """Writes CSV with quotes only where a value needs them; a missing value is an empty field."""
+    """Writes CSV with quotes only where a value needs them; a missing value is an empty field.
 
-    def __init__(self, file: IO[bytes], name: str, delimiter: str) -> None:
+    With `spreadsheet_safe` texts and names of columns that a spreadsheet would execute get a ' in front.
+    """
+
+    def __init__(self, file: IO[bytes], name: str, delimiter: str, *, spreadsheet_safe: bool = False) -> None:
         self._file, self._name, self._delimiter = file, name, delimiter
+        self._spreadsheet_safe = spreadsheet_safe
         self._begun = False
 
     def write(self, table: Any) -> None:
@@ -220,6 +233,8 @@ class CsvWriter:
                 f"{self._name}: column {shortened(name)} of type {column.type} cannot be written as text; "
                 "drop it, or write a .parquet file."
             ) from None
+        if is_text and self._spreadsheet_safe:
+            values = _defused(values)
         if not is_text and self._delimiter in ",\t;|":
             return values
         special = compute.match_substring_regex(values, f'["\r\n{_escaped(self._delimiter)}]|^$')
@@ -229,6 +244,19 @@ class CsvWriter:
         quote = pa.scalar('"', pa.large_string())
         quoted = compute.binary_join_element_wise(quote, inner, quote, pa.scalar("", pa.large_string()))
         return compute.if_else(special, quoted, values)
+
+
+def _defused(texts: Any) -> Any:
+    """Texts that a spreadsheet takes for text: a ' before what it would execute; numbers stay."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    formula = compute.match_substring_regex(texts, _FORMULA)
+    formula = compute.and_not(formula, compute.match_substring_regex(texts, _NUMBER))
+    if not compute.any(formula).as_py():
+        return texts
+    none, mark = pa.scalar("", pa.large_string()), pa.scalar("'", pa.large_string())
+    return compute.if_else(formula, compute.binary_join_element_wise(mark, texts, none), texts)
 
 
 def _escaped(delimiter: str) -> str:

@@ -28,7 +28,6 @@ UNLOCKED_AGE = 3600.0
 
 # Written by this module and by nobody else, so they may be removed once no manifest names them.
 _WEIGHTS = re.compile(r"weights-[0-9a-f]{64}\.safetensors")
-_LEFTOVER = re.compile(r"\.(weights-[0-9a-f]{64}\.safetensors|manifest\.json)\.[0-9a-f]{16}\.tmp")
 
 
 def read_manifest(folder: Path, classes: Collection[str]) -> Manifest:
@@ -108,14 +107,14 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def clean(folder: Path, digest: str, age: float) -> None:
-    """Remove weights that no manifest names any more, and what a killed process left behind.
+    """Remove weights that no manifest names any more.
 
     Files younger than `age` seconds stay: another process may be about to write the manifest that names them.
     """
     now = time.time()
     for entry in os.listdir(folder):
         stale = _WEIGHTS.fullmatch(entry) and entry != f"weights-{digest}.safetensors"
-        if stale or _LEFTOVER.fullmatch(entry):
+        if stale:
             with suppress(OSError):
                 if age == 0 or now - os.stat(folder / entry).st_mtime > age:
                     os.unlink(folder / entry)

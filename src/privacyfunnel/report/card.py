@@ -11,6 +11,7 @@ from typing import Any
 from ..audit import AuditReport, Finding, Verdict
 from ..errors import InvalidInputError
 from ..persistence import write_atomic
+from .beside import kept_found, kept_sentences
 from .summary import bracket, chance, first, strongest
 from .wording import attributes, interval, signed, view
 
@@ -34,10 +35,12 @@ def release_card(report: AuditReport, verdicts: Sequence[Verdict] = ()) -> dict[
             "n_records": meta.get("n_records"),
             "sha256": dict(meta.get("fingerprint", {})),
             "private": attributes(report),
+            "kept": [str(name) for name in meta.get("kept", ())],
         },
         "mechanism": str(meta.get("mechanism", "")),
         "settings": dict(meta.get("settings", {})),
         "versions": dict(meta.get("versions", {})),
+        "beside": kept_sentences(report),
         "numbers": [one.to_dict() for one in _headline(report)],
         "verdicts": [one.to_dict() for one in verdicts],
         "audited": list(meta.get("audited", ())),
@@ -53,7 +56,9 @@ def _headline(report: AuditReport) -> list[Finding]:
         found += [strongest(report, name), chance(report, name), *bracket(report, "leakage", name).findings]
     found += [*bracket(report, "utility").findings, first(report, "psnr"), first(report, "ssim")]
     found += [one for one in report.findings if one.quantity.startswith("task") and one.on == "Z"]
-    return [one for one in found if one is not None]
+    found += kept_found(report)
+    # The strongest adversary of all may see kept columns, and is then there twice.
+    return list(dict.fromkeys(one for one in found if one is not None))
 
 
 def limits(report: AuditReport) -> dict[str, str]:
@@ -72,8 +77,16 @@ def limits(report: AuditReport) -> dict[str, str]:
             "with new noise, tells more, and many may tell all."
         )
     exact = any(one.kind == "exact" for one in report.findings)
+    kept = ", ".join(map(str, report.meta.get("kept", ())))
     listed = f" Tried were: {', '.join(tried)}." if tried else ""
     return {
+        "Columns beside the release": (
+            f"What these columns tell beside the release was measured: {kept}. Any other column that is "
+            "handed out tells more than is said here."
+            if kept
+            else "The numbers are about the release alone. A file that hands out other columns beside it "
+            "tells more; audit it with the columns that are kept."
+        ),
         "Repeated releases": repeated,
         "Auxiliary knowledge": (
             "The adversaries know the release and the private attribute of other people. Somebody who also "
@@ -104,6 +117,10 @@ def card_markdown(card: Mapping[str, Any]) -> str:
     if card["verdicts"]:
         lines += ["## Verdict", ""]
         lines += [f"- {_text(one['sentence'])}" for one in card["verdicts"]]
+        lines += [""]
+    if card["beside"]:
+        lines += ["## What is handed out beside the release", ""]
+        lines += [f"- {_text(one)}" for one in card["beside"]]
         lines += [""]
     lines += ["## Numbers", ""]
     lines += [

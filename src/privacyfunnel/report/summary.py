@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..audit import AuditReport, Finding
+from ..audit.findings import is_kept_view
 from .wording import released
 
 
@@ -36,7 +37,7 @@ class Bracket:
 
 def bracket(report: AuditReport, quantity: str, attribute: str | None = None) -> Bracket:
     """The bracket of a quantity of the release; an exact value, where there is one, is all of it."""
-    found = released(report.find(quantity))
+    found = [one for one in released(report.find(quantity)) if not is_kept_view(one.on)]
     if attribute is not None:
         found = [one for one in found if one.attribute == attribute]
     exact = next((one for one in found if one.kind == "exact"), None)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from ..audit import AuditReport, Finding
+from ..audit.findings import is_kept_view
 
 #: The sign before a number says what it is, wherever it is printed.
 SIGNS = {"exact": "=", "lower bound": "≥", "upper bound": "≤", "estimate": "≈"}
@@ -27,6 +28,12 @@ KEPT = ("utility", "psnr", "mse", "ssim", "task accuracy", "task explained varia
 
 def view(on: str) -> str:
     """What was looked at, in words."""
+    if is_kept_view(on):
+        return (
+            f"release Z with {on.removeprefix('Z + ')}"
+            if on.startswith("Z + ")
+            else f"column {on.removeprefix('column ')}"
+        )
     return VIEWS.get(on) or f"{on.removeprefix('Z × ')} releases of each record"
 
 

@@ -1,0 +1,160 @@
+"""Released frames: strangers among the letters, the order of the records, and P(Z) that mechanisms carry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.stats import chisquare
+
+import privacyfunnel as pf
+from privacyfunnel.errors import FileFormatError, InvalidInputError, UnknownLetterError
+from privacyfunnel.mechanism import TableMechanism, time_share
+from privacyfunnel.sampling import random_order
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+@pytest.fixture
+def joint() -> pf.Joint:
+    return pf.Joint([[0.3, 0.1], [0.1, 0.2], [0.1, 0.2]], x_names="job", y_names=["sex"], x_labels="abc")
+
+
+def values(frame: object, name: str = "z") -> list[object]:
+    return (
+        pa.table(frame).column(name).to_pylist() if not isinstance(frame, pd.DataFrame) else list(frame[name])
+    )
+
+
+def test_all_strangers_are_counted_and_the_most_frequent_named_first() -> None:
+    mechanism = TableMechanism(np.eye(2), x_labels=["a", "b"], x_names=["job"])
+    jobs = ["a", "q", "q", "b", "x" * 100, *(f"s{i}" for i in range(5))]
+    with pytest.raises(UnknownLetterError) as caught:
+        mechanism.release_frame(pl.DataFrame({"job": jobs}))
+    assert str(caught.value) == (
+        "release_frame: 8 of 10 records have a value of 'job' that is none of the mechanism's 2 letters: "
+        f"'q' (2), '{'x' * 38}… (1), 's0' (1), 's1' (1), 's2' (1), 2 others; solve again on data that has "
+        "it, recode such records, or choose what becomes of them with unknown='draw' or unknown='drop'."
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "frame", "remedy"),
+    [
+        (["a", "b"], {"job": ["a", None]}, "solve with missing='letter'"),
+        ([1, 2], {"job": ["1"]}, "the mechanism has it as another type: convert the values"),
+        ([("a", 1)], {"job": [1], "age": ["a"]}, "name the public columns in the order of job, age"),
+        (["a"], {"job": [1, "a"]}, r"1 \(1\); solve again"),  # a pandas column of mixed objects
+    ],
+)
+def test_remedy_for_the_most_frequent_stranger(labels: list, frame: dict, remedy: str) -> None:
+    names = ["job", "age"][: len(frame)]
+    mechanism = TableMechanism(np.ones((len(labels), 1)), x_labels=labels, x_names=names)
+    with pytest.raises(UnknownLetterError, match=remedy):
+        mechanism.release_frame(pd.DataFrame(frame))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_strangers_are_dropped_on_request(kind: str) -> None:
+    mechanism = TableMechanism(np.eye(2), x_labels=["a", "b"], x_names=["job"])
+    frame = FRAMES[kind]({"job": ["b", "q", None, "a"], "key": [0, 1, 2, 3]})
+    released = mechanism.release_frame(frame, keep="key", unknown="drop")
+    assert (values(released), values(released, "key")) == ([1, 0], [0, 3])
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_strangers_are_drawn_from_the_marginal(kind: str) -> None:
+    p_z = np.array([0.2, 0.7, 0.1])
+    mechanism = TableMechanism([[0, 0, 1]], x_labels=["a"], x_names=["job"], marginal=p_z)
+    frame = FRAMES[kind]({"job": ["a", "q"] * 5000})
+    released = values(mechanism.release_frame(frame, unknown="draw", rng=0))
+    assert set(released[::2]) == {2}
+    counts = Counter(released[1::2])
+    assert chisquare([counts[z] for z in range(3)], 5000 * p_z).pvalue > 1e-6
+
+
+def test_drawing_needs_the_marginal() -> None:
+    mechanism = TableMechanism(np.eye(2))
+    with pytest.raises(InvalidInputError, match=r"does not know P\(Z\), .* build it with marginal="):
+        mechanism.release_frame(pl.DataFrame({"x": [0]}), unknown="draw")
+    with pytest.raises(InvalidInputError, match="unknown must be one of 'error', 'draw', 'drop'; it is 'no'"):
+        mechanism.release_frame(pl.DataFrame({"x": [0]}), unknown="no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_order_of_the_records_is_not_handed_out(kind: str) -> None:
+    frame = FRAMES[kind]({"x": [i % 3 for i in range(60)], "key": list(range(60))})
+    mechanism = TableMechanism(np.eye(3))
+    orders = []
+    for rng in (None, None, 3, 3):
+        released = mechanism.release_frame(frame, keep="key", shuffle=True, rng=rng)
+        orders.append(values(released, "key"))
+        assert sorted(orders[-1]) == list(range(60))
+        assert values(released) == [key % 3 for key in orders[-1]]  # records stay whole
+        if kind == "pandas":
+            assert list(released.index) == list(range(60))
+    assert orders[0] != list(range(60)) != orders[1] != orders[0]
+    assert orders[2] == orders[3]
+
+
+def test_seeded_order_does_not_repeat_the_numbers_of_the_symbols() -> None:
+    """Records sorted by the very numbers that drew their symbols would come out sorted by symbol."""
+    frame = pl.DataFrame({"x": [0] * 200})
+    released = values(TableMechanism([[0.5, 0.5]]).release_frame(frame, shuffle=True, rng=1))
+    assert sum(a != b for a, b in pairwise(released)) > 50
+
+
+def test_every_order_is_as_likely() -> None:
+    for rng in (None, np.random.default_rng(0)):
+        counts = Counter(tuple(random_order(3, rng).tolist()) for _ in range(6000))
+        assert len(counts) == 6
+        assert chisquare(list(counts.values())).pvalue > 1e-9
+
+
+def test_index_is_a_column_that_nobody_named() -> None:
+    mechanism = TableMechanism(np.eye(2), x_labels=["a", "b"], x_names=["job"])
+    frame = pd.DataFrame({"job": ["b", "a"]}, index=["Anna", "Bert"])
+    assert list(mechanism.release_frame(frame).index) == [0, 1]
+    assert list(mechanism.release_frame(frame, keep="all").index) == ["Anna", "Bert"]
+    assert list(mechanism.release_frame(frame, keep="all", shuffle=True).index) == [0, 1]
+
+
+def test_solvers_know_the_marginal_and_files_keep_it(joint: pf.Joint, tmp_path: Path) -> None:
+    for mechanism in (
+        pf.solve(joint, beta=0.3, method="greedy").mechanism,
+        TableMechanism.identity(joint),
+        pf.frontier(joint, method="greedy", n_points=3, rng=0).mechanism_at(0.6),
+    ):
+        assert mechanism.marginal == pytest.approx(mechanism.p_z(joint.p_x), abs=1e-12)
+        mechanism.save(tmp_path / "m.json")
+        assert pf.load(tmp_path / "m.json").marginal.tolist() == mechanism.marginal.tolist()
+    values = mechanism.to_dict()
+    with pytest.raises(FileFormatError, match="marginal must have"):
+        TableMechanism.from_dict({**values, "p_z": [1.0]})
+    with pytest.raises(FileFormatError, match="marginal"):
+        TableMechanism.from_dict({**values, "p_z": [2.0, *([0.0] * (mechanism.n_z - 1))]})
+    assert TableMechanism.from_dict({key: values[key] for key in values if key != "p_z"}).marginal is None
+
+
+def test_derived_mechanisms_have_the_marginal_where_it_is_known(joint: pf.Joint) -> None:
+    first = TableMechanism.for_joint(joint, [[1, 0], [0.5, 0.5], [0, 1]])
+    second = TableMechanism([[0.9, 0.1], [0.2, 0.8]])
+    for derived in (
+        first.relabel(["left", "right"]),
+        first.compose(second),
+        time_share([first, TableMechanism.constant(joint)], [0.5, 0.5]),
+        time_share([first, first], [0.5, 0.5]),
+        first.repeat(1),
+    ):
+        assert derived.marginal == pytest.approx(derived.p_z(joint.p_x), abs=1e-12)
+    assert first.repeat(2).marginal is None
+    assert (
+        time_share([first, TableMechanism(np.eye(3), x_labels="abc", x_names=["job"])], [0.5, 0.5]).marginal
+        is None
+    )
