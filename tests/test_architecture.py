@@ -14,7 +14,7 @@ PACKAGE = Path(pf.__file__).parent
 
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "labels", "names", "progress"},
+    {"errors", "fingerprints", "labels", "names", "progress"},
     {"channels", "information", "sampling", "frames", "resampling"},
     {"tabulate", "joint", "sql", "columns", "persistence", "mechanism"},
     {"solution", "uncertainty", "tradeoff", "frontier"},

@@ -272,3 +272,41 @@ def test_names_of_people_are_no_categories(pfunnel: Run, tmp_path: Path) -> None
     ended = pfunnel("audit", write_csv(tmp_path / "t.csv", rows, ["name", "z", "y"]), "--private", "y")
     assert ended.code == 2
     assert "--drop name" in ended.err
+
+
+def test_the_key_of_fingerprints_stays_in_its_file(pfunnel: Run, npz: Path) -> None:
+    key, outputs = (
+        npz.with_name("owner.key"),
+        [npz.with_name(name) for name in ("a.json", "a.html", "card.md")],
+    )
+    files = ["-o", outputs[0], "-o", outputs[1], "--card", outputs[2]]
+    ended = pfunnel("audit", npz, "--key", key, *files, "--json")
+    prints = read(ended)["meta"]["fingerprint"]
+    assert {name: one.partition(":")[0] for name, one in prints.items()} == {
+        "Z": "sha256",
+        **dict.fromkeys(("X", "X_hat", "private"), "hmac-sha256"),
+    }
+    assert key.stat().st_mode & 0o777 == 0o600
+    secret = key.read_text(encoding="ascii").strip()
+    for text in [ended.out, *(one.read_text(encoding="utf-8") for one in outputs)]:
+        assert secret not in text
+        assert prints["private"] in text
+    assert read(pfunnel("audit", npz, "--key", key, "--json"))["meta"]["fingerprint"] == prints
+    assert set(read(pfunnel("audit", npz, "--json"))["meta"]["fingerprint"]) == {"Z"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{npz}", "--key", "{npz}"], "holds no key"),
+        (["{npz}", "--key", "nowhere/owner.key"], "cannot use the key file"),
+        (["{audited}", "--key", "owner.key"], "this is an audit"),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_one_line(
+    pfunnel: Run, npz: Path, audited: Path, arguments: list[str], words: str
+) -> None:
+    npz.chmod(0o600)
+    ended = pfunnel("audit", *[one.format(npz=npz, audited=audited) for one in arguments])
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert words in ended.err

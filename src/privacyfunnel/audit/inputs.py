@@ -1,8 +1,7 @@
-"""What the audit is given, as arrays: records, codes, private attributes; and their fingerprints."""
+"""What the audit is given, as arrays: records, codes, private attributes."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -167,14 +166,3 @@ class Table:
         with threadpool_limits(1):
             solver = PCA(COMPONENTS, svd_solver="covariance_eigh")
             return np.asarray(solver.fit_transform(self.codes), dtype=np.float64)
-
-
-def fingerprint(values: Any) -> str:
-    """sha256 of an array: its shape, type and numbers; of anything else, of its values as text."""
-    array = np.asarray(values)
-    digest = hashlib.sha256(repr((array.shape, array.dtype.str)).encode())
-    if array.dtype.kind == "O":
-        digest.update("\0".join(map(str, array.ravel().tolist())).encode())
-    else:
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()

@@ -29,7 +29,7 @@ class AuditReport:
         Confusion of the classes by each adversary, on Z and on X: before and after.
     meta : mapping
         JSON types. "name", "mechanism" (a description), "n_records", "attributes" and "tasks" (of each
-        its name, kind, classes or bins), "fingerprint" (sha256 by array name), "settings",
+        its name, kind, classes or bins), "fingerprint" (by array name; of private ones keyed), "settings",
         "versions", "audited" and "not_audited" (lists of sentences), "run" (seconds, jobs: the only part
         that differs between two audits with one seed).
     figures_data : mapping

@@ -40,6 +40,7 @@ def audit(
     n_jobs: int = -1,
     progress: bool | None = None,
     name: str | None = None,
+    fingerprint_key: bytes | None = None,
 ) -> AuditReport:
     """What a release tells about a private attribute, and what it keeps of the records.
 
@@ -85,6 +86,9 @@ def audit(
         Whether to show a progress bar; by default when a person watches.
     name : str, optional
         What the report calls the release.
+    fingerprint_key : 32 bytes, optional
+        With it the report gets fingerprints of X, private and task that only who has the key can compute;
+        see `privacyfunnel.fingerprints.owner_key`. Without it only what is released (Z) is fingerprinted.
 
     Returns
     -------
@@ -107,7 +111,7 @@ def audit(
         if X is None and Z is None:
             meta = describe_audit(mechanism, asdict(settings), name=name, begun=begun)
             return AuditReport(tuple(exact), (), meta)
-    given = read_input(mechanism, X, private, Z, X_hat, task, unnamed)
+    given = read_input(mechanism, X, private, Z, X_hat, task, unnamed, fingerprint_key)
     plan = Plan(context, settings, given, adversaries)
     outcome = plan.carry_out(n_jobs, progress, figures)
     meta = describe_audit(

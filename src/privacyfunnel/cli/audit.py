@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInputError
+from ..fingerprints import owner_key
 from . import options
 
 if TYPE_CHECKING:
@@ -140,6 +141,14 @@ def audit(
         str | None,
         typer.Option(metavar="FILE.md", help="Write the release card too, and its JSON beside it."),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The owner's key for fingerprints of the private data, made if there is none; keep it with "
+            "the data. Without it only what is released is fingerprinted.",
+        ),
+    ] = None,
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
 ) -> None:
@@ -166,8 +175,8 @@ def audit(
         delimiter=delimiter,
     )
     outputs = list(output or [])
-    _check_outputs(outputs, card, sources.files)
-    report = _saved_report(sources, name)
+    _check_outputs(outputs, card, [*sources.files, *([] if key is None else [key])])
+    report = _saved_report(sources, name, key)
     if report is None:
         settings = {
             "many_draws": many_draws,
@@ -176,6 +185,7 @@ def audit(
             "random_state": seed,
             "n_jobs": n_jobs,
             "name": name or os.path.basename(os.path.normpath(release)),
+            "fingerprint_key": None if key is None else owner_key(key),
             "figures": any(one.lower().endswith((".html", ".htm")) for one in outputs),
         }
         report = _measure(sources, settings)
@@ -209,7 +219,7 @@ def _check_outputs(outputs: Sequence[str], card: str | None, inputs: Sequence[st
     options.check_outputs([*outputs, *cards], inputs)
 
 
-def _saved_report(sources: Sources, name: str | None) -> AuditReport | None:
+def _saved_report(sources: Sources, name: str | None, key: str | None) -> AuditReport | None:
     """The audit that RELEASE holds, if it does: then there is nothing to measure."""
     if not sources.release.lower().endswith(".json"):
         return None
@@ -219,7 +229,7 @@ def _saved_report(sources: Sources, name: str | None) -> AuditReport | None:
     report = load(sources.release)
     if not isinstance(report, AuditReport):
         return None
-    if len(sources.files) > 1 or sources.private or sources.task or sources.drop or name:
+    if len(sources.files) > 1 or sources.private or sources.task or sources.drop or name or key:
         raise InvalidInputError(
             f"{sources.release}: this is an audit, whose records are not read again; leave out the options "
             "about data, or name the release itself."

@@ -32,7 +32,7 @@ def release_card(report: AuditReport, verdicts: Sequence[Verdict] = ()) -> dict[
         "name": str(meta.get("name", "release")),
         "data": {
             "n_records": meta.get("n_records"),
-            "sha256": dict(meta.get("fingerprint", {})),
+            "fingerprint": dict(meta.get("fingerprint", {})),
             "private": attributes(report),
         },
         "mechanism": str(meta.get("mechanism", "")),
@@ -121,7 +121,7 @@ def card_markdown(card: Mapping[str, Any]) -> str:
     lines += ["", "## Data", ""]
     records = "a known distribution" if data["n_records"] is None else f"{data['n_records']:,} records"
     lines.append(f"- {records}; private: {_text(', '.join(data['private']) or 'not named')}")
-    lines += [f"- sha256 of {_text(name)}: `{digest}`" for name, digest in data["sha256"].items()]
+    lines += [f"- fingerprint of {_text(name)}: `{digest}`" for name, digest in data["fingerprint"].items()]
     for title, sentences in (
         ("What was audited", card["audited"]),
         ("What was not audited", card["not_audited"]),
