@@ -81,7 +81,7 @@ def test_codes_with_records_and_reconstructions(pfunnel: Run, npz: Path, arrays:
         n_jobs=1,
         name="release.npz",
     )
-    assert values["findings"] == [one.to_dict() for one in twin.findings]
+    assert values["findings"] == [one.to_dict() for one in twin.published().findings]
     assert values["meta"]["fingerprint"] == twin.meta["fingerprint"]
     assert values["meta"]["name"] == "release.npz"
     assert {one["quantity"] for one in values["findings"]} >= {"success", "psnr", "leakage", "chance"}
@@ -147,7 +147,7 @@ def test_a_table_of_codes(pfunnel: Run, codes: Path, arrays: dict[str, Any]) -> 
     """The private column is left out of the codes, wherever it is; labels may be in a file of their own."""
     inside = read(pfunnel("audit", codes, "--private", "kind", "--json"))
     twin = pf.audit(Z=arrays["z"].round(6), private={"kind": [f"class {c}" for c in arrays["y"]]}, n_jobs=1)
-    assert success(inside)["value"] == twin.find("success", on="Z")[0].value
+    assert success(inside)["value"] == twin.published().find("success", on="Z")[0].value
     beside = codes.with_name("z.parquet")
     parquet.write_table(pa.table({"a": arrays["z"][:, 0], "b": arrays["z"][:, 1]}), beside)
     apart = read(pfunnel("audit", beside, "--labels", codes, "--private", "kind", "--json"))

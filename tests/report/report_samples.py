@@ -46,8 +46,8 @@ def make_report(name: str = "hand-made", success: float = 0.6, psnr: float = 20.
     )
     confusion = np.array([[20, 5, 5], [6, 18, 6], [9, 5, 16]])
     tables = (
-        ClassTable("trees", "Z", "colour", CLASSES, confusion),
-        ClassTable("trees", "X", "colour", CLASSES, np.diag([27, 27, 27]) + 1),
+        ClassTable.of_counts("trees", "Z", "colour", CLASSES, confusion),
+        ClassTable.of_counts("trees", "X", "colour", CLASSES, np.diag([27, 27, 27]) + 1),
     )
     rng = np.random.default_rng(0)
     labels = [CLASSES[i % 3] for i in range(30)]

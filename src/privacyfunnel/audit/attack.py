@@ -14,8 +14,9 @@ from .adversaries.crossfit import cross_calibrated
 from .adversaries.numeric import cross_shrunk
 from .adversaries.protocol import Adversary, NumericAdversary
 from .bits import bits_finding
+from .class_tables import ClassTable
 from .context import Context
-from .findings import ClassTable, Finding
+from .findings import Finding
 from .graph import NeighbourGraph
 from .guesses import difference_finding, guess_findings
 from .inputs import Attribute

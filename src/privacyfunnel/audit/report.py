@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any
 
 from ..errors import InvalidInputError
 from ..frames import make_frame
 from ..persistence import save_json
-from .findings import ClassTable, Finding
+from .class_tables import ClassTable
+from .findings import Finding
 from .gate import Verdict, judge
+from .rounding import published
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,7 @@ class AuditReport:
         JSON types. "name", "mechanism" (a description), "n_records", "attributes" and "tasks" (of each
         its name, kind, classes or bins), "fingerprint" (by array name; of private ones keyed), "settings",
         "versions", "audited" and "not_audited" (lists of sentences), "run" (seconds, jobs: the only part
-        that differs between two audits with one seed).
+        that differs between two audits with one seed), "published" where the numbers are rounded.
     figures_data : mapping
         What figures need beyond the findings, where it was asked for (`figures=True`), in JSON types.
         "umap": {"rows": record numbers, "labels": their private classes as text, "X": [[a, b], …] and
@@ -43,6 +45,12 @@ class AuditReport:
     tables: tuple[ClassTable, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     figures_data: Mapping[str, Any] = field(default_factory=dict)
+
+    def published(self) -> AuditReport:
+        """The report as files, pages and verdicts tell it: rounded, so that nobody can be counted."""
+        if self.meta.get("published"):  # read back from a file
+            return self
+        return replace(self, findings=published(self.findings), meta={**self.meta, "published": True})
 
     def find(self, quantity: str | None = None, **fields: Any) -> tuple[Finding, ...]:
         """The findings of a quantity whose other fields have the given values, such as on="Z"."""
@@ -74,15 +82,25 @@ class AuditReport:
         return make_frame({name: [getattr(one, name) for one in self.findings] for name in names + rest})
 
     def class_frame(self) -> Any:
-        """One row a class and adversary: success with its interval, false guesses, records."""
+        """One row a class and adversary: share of the records, success with its interval, false guesses."""
         columns: dict[str, list[Any]] = {
             name: []
-            for name in ("attribute", "on", "source", "class", "n", "success", "low", "high", "false_guesses")
+            for name in (
+                "attribute",
+                "on",
+                "source",
+                "class",
+                "size",
+                "success",
+                "low",
+                "high",
+                "false_guesses",
+            )
         }
         for table in self.tables:
             for i, label in enumerate(table.classes):
                 low, high = table.intervals[i].tolist()
-                row = (table.attribute, table.on, table.source, str(label), int(table.counts[i]))
+                row = (table.attribute, table.on, table.source, str(label), float(table.sizes[i]))
                 values = (float(table.success[i]), low, high, float(table.false_guesses[i]))
                 for name, value in zip(columns, row + values, strict=True):
                     columns[name].append(value)
@@ -110,7 +128,8 @@ class AuditReport:
         -------
         A verdict for each limit given. What was not measured does not pass.
         """
-        return judge(self.findings, max_success=max_success, max_leakage=max_leakage, min_psnr=min_psnr)
+        findings = self.published().findings  # what is judged is what is shown
+        return judge(findings, max_success=max_success, max_leakage=max_leakage, min_psnr=min_psnr)
 
     def compare(self, others: Sequence[AuditReport]) -> Any:
         """This report beside others: one row a number, with the values and intervals of each report.
@@ -136,10 +155,11 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON types; the payload of `save`."""
+        shown = self.published()
         return {
-            "findings": [one.to_dict() for one in self.findings],
-            "tables": [one.to_dict() for one in self.tables],
-            "meta": dict(self.meta),
+            "findings": [one.to_dict() for one in shown.findings],
+            "tables": [one.to_dict() for one in shown.tables],
+            "meta": dict(shown.meta),
             "figures_data": dict(self.figures_data),
         }
 

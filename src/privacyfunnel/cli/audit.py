@@ -273,7 +273,7 @@ def _print_json(
             "release": release,
             "passed": all(one.passed for one in verdicts),
             "verdicts": [one.to_dict() for one in verdicts],
-            "findings": [one.to_dict() for one in report.findings],
+            "findings": [one.to_dict() for one in report.published().findings],
             "meta": dict(report.meta),
             "output": list(written),
             "seconds": seconds,

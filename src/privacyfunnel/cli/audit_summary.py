@@ -17,6 +17,7 @@ def print_report(
     """Facts, one table an attribute, the meaning of the signs, and the verdicts last."""
     from ..report.wording import SIGNS, attributes
 
+    report = report.published()
     n = report.meta.get("n_records")
     names = ", ".join(attributes(report))
     what = "a known distribution" if n is None else plural(n, "record")

@@ -26,6 +26,7 @@ def release_card(report: AuditReport, verdicts: Sequence[Verdict] = ()) -> dict[
     verdicts : sequence of Verdict
         What `report.gate` gave, where limits were set.
     """
+    report = report.published()
     meta = report.meta
     return {
         "card_version": CARD_VERSION,

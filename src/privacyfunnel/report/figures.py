@@ -28,20 +28,14 @@ def confusion_pair(report: AuditReport, source: str | None = None) -> tuple[Clas
 
     By default the adversary that guesses most on Z, among those that were tried on X too if any was.
     """
-    after = [one for one in report.tables if one.on == "Z" and source in (None, one.source)]
+    after = [one for one in report.tables if one.on == "Z" and one.classes and source in (None, one.source)]
     if not after:
         named = "of any adversary" if source is None else f"of {source!r}"
         raise InvalidInputError(f"The report has no confusion {named} on the release Z.")
     raw = {(one.source, one.attribute): one for one in report.tables if one.on == "X"}
     both = [one for one in after if (one.source, one.attribute) in raw]
-    best = max(both or after, key=lambda one: float(np.trace(one.confusion)))
+    best = max(both or after, key=lambda one: one.right)
     return raw.get((best.source, best.attribute)), best
-
-
-def row_shares(table: ClassTable) -> NDArray[np.float64]:
-    """The share of each true class that is taken for each class."""
-    shares: NDArray[np.float64] = table.confusion / np.maximum(table.counts, 1)[:, None]
-    return shares
 
 
 def plot_confusion(
@@ -71,11 +65,10 @@ def plot_confusion(
 
 
 def _draw_confusion(ax: Axes, table: ClassTable) -> Any:
-    shares = row_shares(table)
+    shares = table.guessed
     n = len(shares)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
-    right = float(np.trace(table.confusion) / max(table.confusion.sum(), 1))
-    title = f"{plain(table.source)} on ${table.on}$: {100 * right:.1f} % right"
+    title = f"{plain(table.source)} on ${table.on}$: {100 * table.right:.1f} % right"
     ax.set_title(title, fontsize=9, loc="left", color=INK)
     tidy(ax, f"guessed {_named(table)}", "")
     ax.spines[["left", "bottom"]].set_visible(False)

@@ -9,6 +9,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..audit import AuditReport, Verdict
+from ..audit.class_tables import RARE
+from ..audit.rounding import LEAST_RECORDS
 from ..errors import InvalidInputError, MissingDependencyError
 from ..persistence import write_atomic
 from . import interactive, wording
@@ -30,6 +32,7 @@ def save_html(report: AuditReport, path: str | PathLike[str], verdicts: Sequence
     verdicts : sequence of Verdict
         What `report.gate` gave, where limits were set; they come first on the page.
     """
+    report = report.published()
     names = wording.attributes(report)
     sections = [
         {
@@ -77,6 +80,7 @@ def save_comparison(reports: Sequence[AuditReport], path: str | PathLike[str]) -
     """
     if len(reports) < 2:
         raise InvalidInputError(f"save_comparison: pass two reports or more; there is {len(reports)}.")
+    reports = [one.published() for one in reports]
     page = _render(
         "comparison.html",
         title="Comparison of audits",
@@ -113,6 +117,8 @@ def _render(template: str, **values: Any) -> str:
         ends=wording.ends,
         view=wording.view,
         common=wording.common,
+        least_records=LEAST_RECORDS,
+        rare=RARE,
         plotly_js=_plotly_js,
     )
     return pages.get_template(template).render(**values)

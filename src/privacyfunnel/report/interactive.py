@@ -11,7 +11,7 @@ import numpy as np
 from ..audit import AuditReport, Finding
 from ..errors import MissingDependencyError
 from ..plotting import COLOURS
-from .figures import SOME, class_colour, class_order, confusion_pair, row_shares
+from .figures import SOME, class_colour, class_order, confusion_pair
 from .summary import chance
 from .tradeoffs import frontier_points, grouped, success_psnr
 from .wording import SIGNS, interval, released, signed, view, who
@@ -96,7 +96,7 @@ def leakage_figure(report: AuditReport, attribute: str) -> Any | None:
 
 def confusion_figure(report: AuditReport) -> Any | None:
     """Before and after, side by side."""
-    if not any(one.on == "Z" for one in report.tables):
+    if not any(one.on == "Z" and one.classes for one in report.tables):
         return None
     import_plotly()
     from plotly.subplots import make_subplots
@@ -110,7 +110,7 @@ def confusion_figure(report: AuditReport) -> Any | None:
         rows = np.sort(np.argsort(-after.success, kind="stable")[: 2 * SOME])
         names = [_safe(table.classes[i]) for i in rows]
         figure.add_heatmap(
-            z=row_shares(table)[np.ix_(rows, rows)].round(4),
+            z=table.guessed[np.ix_(rows, rows)],
             x=names,
             y=names,
             zmin=0,

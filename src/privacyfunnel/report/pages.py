@@ -110,7 +110,7 @@ def kept_rows(report: AuditReport) -> list[Finding]:
 
 def class_rows(report: AuditReport) -> dict[str, Any] | None:
     """Success on each class before and after, of the adversary that guesses most; the best guessed first."""
-    if not any(one.on == "Z" for one in report.tables):
+    if not any(one.on == "Z" and one.classes for one in report.tables):
         return None
     raw, after = confusion_pair(report)
     order = sorted(range(len(after.classes)), key=lambda i: (-after.success[i], i))
@@ -120,7 +120,7 @@ def class_rows(report: AuditReport) -> dict[str, Any] | None:
         rows.append(
             {
                 "name": str(after.classes[i]),
-                "n": int(after.counts[i]),
+                "size": float(after.sizes[i]),
                 "success": float(after.success[i]),
                 "interval": after.intervals[i].tolist(),
                 "false": float(after.false_guesses[i]),
