@@ -35,10 +35,12 @@ class AuditReport:
         "versions", "audited" and "not_audited" (lists of sentences), "run" (seconds, jobs: the only part
         that differs between two audits with one seed), "published" where the numbers are rounded.
     figures_data : mapping
-        What figures need beyond the findings, where it was asked for (`figures=True`), in JSON types.
-        "umap": {"rows": record numbers, "labels": their private classes as text, "X": [[a, b], …] and
-        "Z": [[a, b], …], one point a row}. "images": {"shape": [height, width], "rows": …, "labels": …,
-        "X": [[…], …], "X_hat": [[…], …], one flat image a row}. Either is absent where it does not apply.
+        What figures need beyond the findings, where it was asked for, in JSON types. "density"
+        (`figures=True`): {"side": cells along a side, "least": fewest records of a cell, "classes": names,
+        "X" and "Z": {"cells": [[column, row], …], "records": about how many in each, "shares": of each cell
+        those of the classes in fifths, 0.8 for that and more, "not_shown": share of records in smaller
+        cells}}. "images" (`show_records=True`): {"shape": [height, width], "X": [[…], …], "X_hat": [[…],
+        …], one flat image a row}. Either is absent where it does not apply.
     """
 
     findings: tuple[Finding, ...]

@@ -12,9 +12,11 @@ import numpy as np
 from ..errors import InvalidInputError
 from ..joint import Joint
 from ..mechanism import TableMechanism
+from .adversaries.clustering import import_umap
+from .attack import Outcome
 from .context import Context
-from .figures import figures_of
-from .given import Settings, read_input
+from .figures import densities_of, samples_of
+from .given import Given, Settings, read_input
 from .meta import describe_audit
 from .plan import Plan
 from .report import AuditReport
@@ -35,6 +37,7 @@ def audit(
     n_repeats: int = 3,
     n_folds: int = 3,
     figures: bool = False,
+    show_records: bool = False,
     confidence: float = 0.95,
     random_state: int | None = 0,
     n_jobs: int = -1,
@@ -75,7 +78,10 @@ def audit(
         of the interval.
     n_folds : int
     figures : bool
-        Whether to keep a sample of embedded points and images in the report.
+        Whether to draw where records lie: densities of embeddings of X and Z, in cells of ten records or
+        more with rough shares of the classes. Needs umap-learn. Such a report is as private as the data.
+    show_records : bool
+        Whether to keep a few images and their reconstructions. Such a report is as private as the data.
     confidence : float
         Of all intervals.
     random_state : int, optional
@@ -101,6 +107,8 @@ def audit(
     settings = Settings(int(n_folds), int(n_repeats), int(many_draws), float(confidence), seed)
     context = Context(settings.confidence, seed)
     exact, unnamed = [], "private"
+    if figures:
+        import_umap()  # what is missing is said before the work
     if joint is not None:
         if not isinstance(mechanism, TableMechanism):
             raise InvalidInputError(
@@ -113,7 +121,7 @@ def audit(
             return AuditReport(tuple(exact), (), meta)
     given = read_input(mechanism, X, private, Z, X_hat, task, unnamed, fingerprint_key)
     plan = Plan(context, settings, given, adversaries)
-    outcome = plan.carry_out(n_jobs, progress, figures)
+    outcome = plan.carry_out(n_jobs, progress)
     meta = describe_audit(
         mechanism,
         asdict(settings) | {"adversaries": plan.names},
@@ -123,5 +131,18 @@ def audit(
         not_audited=plan.not_audited,
         n_jobs=n_jobs,
     )
-    shown = figures_of(given, outcome, seed) if figures else {}
+    shown = _shown(given, outcome, figures, show_records)
     return AuditReport((*exact, *outcome.findings), tuple(outcome.tables), meta, shown)
+
+
+def _shown(given: Given, outcome: Outcome, figures: bool, show_records: bool) -> dict[str, Any]:
+    """What figures need beyond the findings; nothing that was not asked for."""
+    shown: dict[str, Any] = {}
+    if figures:
+        views = {on: table for on, table in (("X", given.X), ("Z", outcome.codes)) if table is not None}
+        density = densities_of(views, given.attributes[0])
+        shown = {"density": density} if density else {}
+    copies, X = outcome.reconstructed, given.X
+    if show_records and copies is not None and X is not None and copies.ndim == 3:
+        shown["images"] = samples_of(X.codes, copies)
+    return shown
