@@ -124,8 +124,9 @@ def test_what_was_not_measured_does_not_pass(pfunnel: Run, codes: Path) -> None:
 def test_the_summary_says_what_each_number_is(pfunnel: Run, audited: Path) -> None:
     out = pfunnel("audit", audited, "--max-success", 1).out
     found = success(read(pfunnel("audit", audited, "--json")))
-    # The first line names the file, however long its path is; verdicts are sentences, which a terminal wraps.
-    for line in out.splitlines()[1:-1]:
+    # First what was found, then the file, however long its path is; sentences are wrapped by a terminal.
+    assert out.startswith("The strongest attacker tried is right about y ")
+    for line in out.splitlines()[2:-1]:
         assert len(line) <= 100
     assert f"y guessed  ≥ {found['value']:.1%}".replace("%", " %") in out
     assert "= exact, ≥ lower bound, ≤ upper bound, ≈ estimate." in out

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from report_samples import CLASSES, exact_report, make_report
+from matplotlib.colors import to_hex
+from report_samples import exact_report, make_report
 
 from privacyfunnel import report as pages
 from privacyfunnel.audit import AuditReport, ClassTable
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.plotting import save_figure
-from privacyfunnel.report.figures import class_colour, class_order
+from privacyfunnel.report.figures import UNTOLD, class_colour
 from privacyfunnel.report.tradeoffs import frontier_points
 
 
@@ -97,15 +98,23 @@ def test_many_classes_are_drawn_without_names():
     assert texts(figure) == []
 
 
-def test_embedding_labels_the_centres(tmp_path):
-    report = make_report()
-    figure = pages.plot_embedding(report)
-    assert len(figure.axes) == 2
-    data = report.figures_data["umap"]
-    rows = [i for i, label in enumerate(data["labels"]) if label == CLASSES[1]]
-    centre = np.median(np.array(data["Z"])[rows], axis=0)
-    (text,) = [one for one in figure.axes[1].texts if one.get_text() == CLASSES[1]]
-    assert text.get_position() == pytest.approx(tuple(centre))
+def test_cells_are_drawn_by_size_and_share(tmp_path):
+    figure = pages.plot_embedding(make_report())
+    left, right = figure.axes
+    boxes = [path.get_extents().bounds for path in left.collections[0].get_paths()]
+    colours = [to_hex(colour) for colour in left.collections[0].get_facecolors()]
+    # 20 records, of the first class four in five; half as many, of the other two.
+    (x, y, width, height), untold, second, third = boxes
+    assert (x + untold[0] + untold[2]) / 2 == pytest.approx(0.5)
+    assert y + height / 2 == pytest.approx(0.5)
+    assert width / untold[2] == pytest.approx(4)
+    assert (second[2] + third[2]) ** 2 / height**2 == pytest.approx(10 / 20)
+    assert third[2] / second[2] == pytest.approx(1.5)
+    assert colours == [class_colour(0), UNTOLD, class_colour(1), class_colour(2)]
+    assert [ax.get_xlabel()[:4] for ax in (left, right)] == ["5 % ", "10 %"]
+    assert len(right.collections[0].get_paths()) == 3
+    (names,) = figure.legends
+    assert [text.get_text() for text in names.get_texts()][-1] == "not told"
     save_all(figure, tmp_path)
 
 
@@ -126,7 +135,5 @@ def test_what_a_report_lacks_is_said(plot):
         plot(exact_report())
 
 
-def test_classes_have_an_order_and_ten_colours():
-    assert class_order(["10", "9", "2", "9"]) == ["2", "9", "10"]
-    assert class_order(["b", "10", "a"]) == ["10", "a", "b"]
+def test_classes_have_colours_of_their_own():
     assert len({class_colour(i) for i in range(20)}) == 20

@@ -129,6 +129,7 @@ class Finding:
         values = dict(vars(self))
         values["value"] = _to_json(self.value)
         values["interval"] = None if self.interval is None else [_to_json(end) for end in self.interval]
+        values["confidence"] = None if self.interval is None else self.confidence
         return values
 
     @classmethod
@@ -136,7 +137,10 @@ class Finding:
         """The finding of `to_dict`."""
         ends = values["interval"]
         interval = None if ends is None else (float(ends[0]), float(ends[1]))
-        return cls(**{**values, "value": float(values["value"]), "interval": interval})
+        fields = {**values, "value": float(values["value"]), "interval": interval}
+        if interval is None:
+            del fields["confidence"]
+        return cls(**fields)
 
 
 def _to_json(value: float) -> float | str:

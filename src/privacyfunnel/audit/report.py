@@ -17,6 +17,8 @@ from .gate import Verdict, judge
 from .rounding import published
 
 FORMAT_VERSION = 2
+#: Of fewer records, somebody with the codes can try private columns until one gives the report's numbers.
+FEW_RECORDS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,19 @@ class AuditReport:
     tables: tuple[ClassTable, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     figures_data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def notice(self) -> str:
+        """Why the report must be kept like the data themselves; empty where it may be handed on."""
+        n = self.meta.get("n_records")
+        reasons = []
+        if "density" in self.figures_data:
+            reasons.append("it shows where records lie, with shares of their private classes")
+        if "images" in self.figures_data:
+            reasons.append("it shows records")
+        if n is not None and n < FEW_RECORDS:
+            reasons.append(f"its numbers are about {n} records, few enough to search for what gives them")
+        return f"This is as private as the data: {'; '.join(reasons)}." if reasons else ""
 
     def published(self) -> AuditReport:
         """The report as files, pages and verdicts tell it: rounded, so that nobody can be counted."""
@@ -81,7 +96,7 @@ class AuditReport:
         """One row a finding, in whichever frame library is installed."""
         names = ("quantity", "attribute", "on", "source", "value", "low", "high", "kind", "unit")
         rest = ("confidence", "n_samples", "seed", "threat_model", "notes")
-        return make_frame({name: [getattr(one, name) for one in self.findings] for name in names + rest})
+        return make_frame({name: [_part(one, name) for one in self.findings] for name in names + rest})
 
     def class_frame(self) -> Any:
         """One row a class and adversary: share of the records, success with its interval, false guesses."""
@@ -137,7 +152,7 @@ class AuditReport:
         """This report beside others: one row a number, with the values and intervals of each report.
 
         `differs` says whether the interval of a report and that of this one have nothing in common; None
-        where one of them has no such number.
+        where one of them has no such number, or nobody knows how sure it is.
         """
         reports = [self, *others]
         names = _distinct([str(one.meta.get("name", "report")) for one in reports])
@@ -150,7 +165,7 @@ class AuditReport:
         for name, findings in zip(names, keyed, strict=True):
             found = [findings.get(key) for key in keys]
             for part in ("value", "low", "high"):
-                columns[f"{name}: {part}"] = [None if one is None else getattr(one, part) for one in found]
+                columns[f"{name}: {part}"] = [None if one is None else _part(one, part) for one in found]
             if findings is not keyed[0]:
                 columns[f"{name}: differs"] = [_differs(keyed[0].get(key), findings.get(key)) for key in keys]
         return make_frame(columns)
@@ -159,6 +174,7 @@ class AuditReport:
         """The report as JSON types; the payload of `save`."""
         shown = self.published()
         return {
+            "notice": shown.notice,
             "findings": [one.to_dict() for one in shown.findings],
             "tables": [one.to_dict() for one in shown.tables],
             "meta": dict(shown.meta),
@@ -199,6 +215,12 @@ class AuditReport:
         return f"AuditReport({self.meta.get('name', 'release')}: {len(self.findings)} findings{told})"
 
 
+def _part(finding: Finding, name: str) -> Any:
+    """A field of a finding; what it has no interval for has no ends and no confidence."""
+    missing = finding.interval is None and name in ("low", "high", "confidence")
+    return None if missing else getattr(finding, name)
+
+
 def _key(finding: Finding) -> tuple[str, str, str, str, str]:
     return finding.quantity, finding.attribute, finding.on, finding.source, finding.kind
 
@@ -214,4 +236,6 @@ def _distinct(names: list[str]) -> list[str]:
 def _differs(first: Finding | None, second: Finding | None) -> bool | None:
     if first is None or second is None:
         return None
+    if any(one.interval is None and one.kind != "exact" for one in (first, second)):
+        return None  # how sure one of them is, is not known
     return second.low > first.high or second.high < first.low

@@ -117,7 +117,7 @@ def audit(
         unnamed = ", ".join(joint.y_names)
         exact = exact_findings(mechanism, joint, confidence=settings.confidence, seed=seed)
         if X is None and Z is None:
-            meta = describe_audit(mechanism, asdict(settings), name=name, begun=begun)
+            meta = describe_audit(mechanism, asdict(settings), name=name, begun=begun, joint=joint)
             return AuditReport(tuple(exact), (), meta)
     given = read_input(mechanism, X, private, Z, X_hat, task, unnamed, fingerprint_key)
     plan = Plan(context, settings, given, adversaries)

@@ -141,6 +141,22 @@ def audit(
         str | None,
         typer.Option(metavar="FILE.md", help="Write the release card too, and its JSON beside it."),
     ] = None,
+    figures: Annotated[
+        bool,
+        typer.Option(
+            "--figures",
+            help="Draw where records lie: densities of embeddings, with rough class shares of ten records or "
+            "more. The report is then as private as the data, and says so.",
+        ),
+    ] = False,
+    show_records: Annotated[
+        bool,
+        typer.Option(
+            "--show-records",
+            help="Show a few records (images) and their reconstructions. The report is then as private as "
+            "the data, and says so.",
+        ),
+    ] = False,
     key: Annotated[
         str | None,
         typer.Option(
@@ -176,7 +192,7 @@ def audit(
     )
     outputs = list(output or [])
     _check_outputs(outputs, card, [*sources.files, *([] if key is None else [key])])
-    report = _saved_report(sources, name, key)
+    report = _saved_report(sources, name or key or figures or show_records)
     if report is None:
         settings = {
             "many_draws": many_draws,
@@ -186,7 +202,8 @@ def audit(
             "n_jobs": n_jobs,
             "name": name or os.path.basename(os.path.normpath(release)),
             "fingerprint_key": None if key is None else owner_key(key),
-            "figures": any(one.lower().endswith((".html", ".htm")) for one in outputs),
+            "figures": figures,
+            "show_records": show_records,
         }
         report = _measure(sources, settings)
     verdicts = report.gate(max_success=max_success, max_leakage=max_leakage, min_psnr=min_psnr)
@@ -219,7 +236,7 @@ def _check_outputs(outputs: Sequence[str], card: str | None, inputs: Sequence[st
     options.check_outputs([*outputs, *cards], inputs)
 
 
-def _saved_report(sources: Sources, name: str | None, key: str | None) -> AuditReport | None:
+def _saved_report(sources: Sources, other: object) -> AuditReport | None:
     """The audit that RELEASE holds, if it does: then there is nothing to measure."""
     if not sources.release.lower().endswith(".json"):
         return None
@@ -229,10 +246,10 @@ def _saved_report(sources: Sources, name: str | None, key: str | None) -> AuditR
     report = load(sources.release)
     if not isinstance(report, AuditReport):
         return None
-    if len(sources.files) > 1 or sources.private or sources.task or sources.drop or name or key:
+    if len(sources.files) > 1 or sources.private or sources.task or sources.drop or other:
         raise InvalidInputError(
             f"{sources.release}: this is an audit, whose records are not read again; leave out the options "
-            "about data, or name the release itself."
+            "about data and figures, or name the release itself."
         )
     return report
 

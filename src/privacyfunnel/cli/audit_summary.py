@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .output import new_table, plural, print_facts, show
+from .output import new_table, print_facts, show
 
 if TYPE_CHECKING:
     from ..audit import AuditReport, Finding, Verdict
@@ -15,13 +15,13 @@ def print_report(
     report: AuditReport, verdicts: Sequence[Verdict], release: str, written: Sequence[str], seconds: float
 ) -> None:
     """Facts, one table an attribute, the meaning of the signs, and the verdicts last."""
-    from ..report.wording import SIGNS, attributes
+    from ..report.summary import first_lines
+    from ..report.wording import SIGNS, attributes, basis
 
     report = report.published()
-    n = report.meta.get("n_records")
     names = ", ".join(attributes(report))
-    what = "a known distribution" if n is None else plural(n, "record")
-    print_facts(f"{release}: {what}; private: {names}.", _facts(report))
+    show(*first_lines(report))
+    print_facts(f"{release}: {basis(report)}; private: {names}.", _facts(report))
     for name in attributes(report):
         _print_adversaries(report, name)
     show(", ".join(f"{sign} {kind}" for kind, sign in SIGNS.items()) + ". Intervals hold each by itself.")

@@ -22,7 +22,7 @@ CLASS_COLOURS = (*COLOURS, "#999933", "#9a9a9a")
 #: Up to so many classes the cells of a confusion carry numbers, and centres and axes carry names.
 FEW, SOME = 12, 30
 #: What the rounded shares of a cell do not tell.
-UNTOLD = "#dcdfe3"
+UNTOLD = "#e8eaee"
 
 
 def confusion_pair(report: AuditReport, source: str | None = None) -> tuple[ClassTable | None, ClassTable]:
@@ -93,7 +93,7 @@ def _named(table: ClassTable) -> str:
     return "class" if table.attribute == "private" else plain(table.attribute)
 
 
-def plot_embedding(report: AuditReport, *, size: tuple[float, float] = (7.2, 4.1)) -> Figure:
+def plot_embedding(report: AuditReport, *, size: tuple[float, float] = (7.2, 4.3)) -> Figure:
     """Draw where records lie in UMAP embeddings of X and Z, side by side, with the shares of the classes.
 
     Needs a report made with `figures=True`, and is as private as the data. A square stands for ten records

@@ -16,6 +16,7 @@ from ..persistence import write_atomic
 from . import interactive, wording
 from .card import limits
 from .pages import adversary_tables, class_rows, comparison, headline, kept_rows, leakage_rows
+from .summary import first_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,6 +51,8 @@ def save_html(report: AuditReport, path: str | PathLike[str], verdicts: Sequence
     page = _render(
         "report.html",
         title=str(report.meta.get("name", "release")),
+        first_lines=first_lines(report),
+        basis=wording.basis(report),
         meta=report.meta,
         verdicts=verdicts,
         headline=headline(report),
@@ -84,11 +87,19 @@ def save_comparison(reports: Sequence[AuditReport], path: str | PathLike[str]) -
     page = _render(
         "comparison.html",
         title="Comparison of audits",
+        first_lines=_told(reports),
         comparison=comparison(reports),
         reports=reports,
         figures=_figures(("Success against PSNR", interactive.tradeoff_figure(reports)), prefix="compare"),
     )
     write_atomic(path, page)
+
+
+def _told(reports: Sequence[AuditReport]) -> list[str]:
+    """The first lines of several reports, each with its name."""
+    return [
+        f"{report.meta.get('name', 'release')}: {line}" for report in reports for line in first_lines(report)
+    ]
 
 
 def check_installed() -> None:
