@@ -28,7 +28,7 @@ REPORT = AuditReport(
     ),
     (TABLE,),
     {"name": "one", "run": {"seconds": 1.0}},
-    {"umap": {"rows": [0], "labels": ["a"], "Z": [[0.5, 1.0]]}},
+    {"images": {"shape": [1, 2], "X": [[0.0, 1.0]], "X_hat": [[0.5, 0.5]]}},
 )
 
 
@@ -83,6 +83,33 @@ def test_frames_have_a_row_a_number_and_a_row_a_class():
     assert list(classes["size"]) == pytest.approx([0.65, 0.25, 0.05])  # 100, 40 and 10 of 150
     assert list(classes["false_guesses"]) == pytest.approx([0.2, 0.2, 0])  # 10 of 50, 20 of 110
     assert (classes["low"] <= classes["success"]).all()
+
+
+def test_a_number_without_an_interval_has_none():
+    alone = Finding("p-value", 0.2, "estimate", "", "net", confidence=0.9)
+    frame = AuditReport((alone, REPORT.findings[0])).to_frame()
+    for name in ("low", "high", "confidence"):
+        missing, there = list(frame[name])
+        assert missing is None or missing != missing
+        assert there == getattr(REPORT.findings[0], name)
+    assert alone.to_dict()["confidence"] is None
+    assert Finding.from_dict(alone.to_dict()).interval is None
+    other = AuditReport((Finding("p-value", 0.9, "estimate", "", "net"),), meta={"name": "two"})
+    assert list(AuditReport((alone,)).compare([other])["two: differs"]) == [None]
+
+
+def test_few_records_make_a_report_as_private_as_they_are():
+    assert "20 records" in AuditReport((), meta={"n_records": 20}).notice
+    assert AuditReport((), meta={"n_records": 100}).notice == ""
+    assert AuditReport((), meta={"n_records": None}).notice == ""
+
+
+def test_reports_of_older_versions_are_not_read(tmp_path):
+    REPORT.save(tmp_path / "audit.json")
+    text = (tmp_path / "audit.json").read_text().replace('"version":2', '"version":1', 1)
+    (tmp_path / "audit.json").write_text(text)
+    with pytest.raises(FileFormatError, match="read no longer; make it again"):
+        pf.load(tmp_path / "audit.json")
 
 
 def test_numbers_and_tables_are_found():

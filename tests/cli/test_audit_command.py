@@ -311,3 +311,24 @@ def test_a_key_that_cannot_be_used_is_one_line(
     ended = pfunnel("audit", *[one.format(npz=npz, audited=audited) for one in arguments])
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert words in ended.err
+
+
+def test_figures_and_records_are_shown_on_request_only(
+    pfunnel: Run, npz: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("umap")
+    monkeypatch.setattr("privacyfunnel.audit.figures.umap_embedding", lambda Z, seed, start: Z[:, :2])
+    warning = "This is as private as the data"
+    page, report = npz.with_name("a.html"), npz.with_name("a.json")
+    for options, kept in (([], set()), (["--figures"], {"density"}), (["--show-records"], {"images"})):
+        ended = pfunnel("audit", npz, "-o", page, "-o", report, *options)
+        assert ended.code == 0, ended.err
+        payload = json.loads(report.read_text(encoding="utf-8"))["payload"]
+        assert set(payload["figures_data"]) == kept
+        told = [
+            payload["notice"],
+            page.read_text(encoding="utf-8").partition('<p class="lead">')[2],
+            ended.out,
+        ]
+        assert [text.startswith(warning) for text in told] == [bool(kept)] * 3
+    assert pfunnel("audit", report, "--figures").code == 2
