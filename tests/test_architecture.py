@@ -14,7 +14,7 @@ PACKAGE = Path(pf.__file__).parent
 
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "checks", "labels", "names", "progress", "unfinished", "unknown"},
+    {"errors", "checks", "fingerprints", "labels", "names", "progress", "unfinished", "unknown"},
     {"channels", "information", "sampling", "frames", "resampling", "order"},
     {"tabulate", "joint", "sql", "columns", "persistence", "mechanism"},
     {"solution", "uncertainty", "tradeoff", "frontier"},

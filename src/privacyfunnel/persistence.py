@@ -31,7 +31,9 @@ T = TypeVar("T")
 FORMAT = "privacyfunnel"
 
 # The newest version of each kind of file that this library reads and writes.
-VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1, "audit-report": 1}
+VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1, "audit-report": 2}
+# The oldest one that it still reads, where that is not 1.
+OLDEST = {"audit-report": 2}
 
 
 def load(path: Path_) -> Any:
@@ -57,6 +59,11 @@ def load(path: Path_) -> Any:
         raise FileFormatError(
             f"{path}: this {kind} has format version {version} and this library reads up to "
             f"{VERSIONS[kind]}; install a newer one."
+        )
+    if version < OLDEST.get(kind, 1):
+        raise FileFormatError(
+            f"{path}: this {kind} has format version {version}, which may hold private values and is read "
+            "no longer; make it again."
         )
     if kind == "learned-funnel":
         raise FileFormatError(f"{path}: this file is a part of a saved model; load the folder that holds it.")

@@ -120,6 +120,6 @@ def test_the_literatures_adversary_end_to_end():
     for found in one.find("success"):
         assert found.value > 0.95
     assert one.find("matched success")[0].value >= one.find("success")[0].value
-    assert len(one.figures_data["umap"]["Z"]) == 240
+    assert one.figures_data["density"]["Z"] != two.figures_data["density"]["Z"]  # of a seed nobody knows
     constant = pf.audit(Z=np.ones((20, 2)), private=[0, 1] * 10, adversaries=adversaries[:1], n_jobs=1)
     assert constant.find("success")[0].value <= 0.6

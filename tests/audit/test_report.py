@@ -17,7 +17,8 @@ def success(value, low, high, **more):
     )
 
 
-TABLE = ClassTable("net", "Z", "private", ("a", "b", 3), np.array([[8, 2, 0], [1, 3, 0], [0, 0, 1]]))
+COUNTS = np.array([[80, 20, 0], [10, 30, 0], [0, 0, 10]])
+TABLE = ClassTable.of_counts("net", "Z", "private", ("a", "b", 3), COUNTS)
 REPORT = AuditReport(
     (
         success(0.5, 0.4, 0.6, n_samples=15, seed=0, threat_model="Sees codes."),
@@ -27,7 +28,7 @@ REPORT = AuditReport(
     ),
     (TABLE,),
     {"name": "one", "run": {"seconds": 1.0}},
-    {"umap": {"rows": [0], "labels": ["a"], "Z": [[0.5, 1.0]]}},
+    {"images": {"shape": [1, 2], "X": [[0.0, 1.0]], "X_hat": [[0.5, 0.5]]}},
 )
 
 
@@ -58,7 +59,7 @@ def test_reports_come_back_as_they_were(tmp_path):
     assert isinstance(back, AuditReport)
     assert back.findings == REPORT.findings
     assert back.tables[0].classes == TABLE.classes
-    np.testing.assert_array_equal(back.tables[0].confusion, TABLE.confusion)
+    np.testing.assert_array_equal(back.tables[0].guessed, TABLE.guessed)
     assert back.to_json() == REPORT.to_json()
     assert json.loads(REPORT.to_json())["findings"][1]["value"] == "inf"
 
@@ -79,9 +80,36 @@ def test_frames_have_a_row_a_number_and_a_row_a_class():
     assert list(frame["kind"])[3] == "upper bound"
     classes = REPORT.class_frame()
     assert list(classes["success"]) == pytest.approx([0.8, 0.75, 1.0])
-    assert list(classes["n"]) == [10, 4, 1]
-    assert list(classes["false_guesses"]) == pytest.approx([1 / 5, 2 / 11, 0])
+    assert list(classes["size"]) == pytest.approx([0.65, 0.25, 0.05])  # 100, 40 and 10 of 150
+    assert list(classes["false_guesses"]) == pytest.approx([0.2, 0.2, 0])  # 10 of 50, 20 of 110
     assert (classes["low"] <= classes["success"]).all()
+
+
+def test_a_number_without_an_interval_has_none():
+    alone = Finding("p-value", 0.2, "estimate", "", "net", confidence=0.9)
+    frame = AuditReport((alone, REPORT.findings[0])).to_frame()
+    for name in ("low", "high", "confidence"):
+        missing, there = list(frame[name])
+        assert missing is None or missing != missing
+        assert there == getattr(REPORT.findings[0], name)
+    assert alone.to_dict()["confidence"] is None
+    assert Finding.from_dict(alone.to_dict()).interval is None
+    other = AuditReport((Finding("p-value", 0.9, "estimate", "", "net"),), meta={"name": "two"})
+    assert list(AuditReport((alone,)).compare([other])["two: differs"]) == [None]
+
+
+def test_few_records_make_a_report_as_private_as_they_are():
+    assert "20 records" in AuditReport((), meta={"n_records": 20}).notice
+    assert AuditReport((), meta={"n_records": 100}).notice == ""
+    assert AuditReport((), meta={"n_records": None}).notice == ""
+
+
+def test_reports_of_older_versions_are_not_read(tmp_path):
+    REPORT.save(tmp_path / "audit.json")
+    text = (tmp_path / "audit.json").read_text().replace('"version":2', '"version":1', 1)
+    (tmp_path / "audit.json").write_text(text)
+    with pytest.raises(FileFormatError, match="read no longer; make it again"):
+        pf.load(tmp_path / "audit.json")
 
 
 def test_numbers_and_tables_are_found():

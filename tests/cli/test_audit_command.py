@@ -81,7 +81,7 @@ def test_codes_with_records_and_reconstructions(pfunnel: Run, npz: Path, arrays:
         n_jobs=1,
         name="release.npz",
     )
-    assert values["findings"] == [one.to_dict() for one in twin.findings]
+    assert values["findings"] == [one.to_dict() for one in twin.published().findings]
     assert values["meta"]["fingerprint"] == twin.meta["fingerprint"]
     assert values["meta"]["name"] == "release.npz"
     assert {one["quantity"] for one in values["findings"]} >= {"success", "psnr", "leakage", "chance"}
@@ -124,8 +124,9 @@ def test_what_was_not_measured_does_not_pass(pfunnel: Run, codes: Path) -> None:
 def test_the_summary_says_what_each_number_is(pfunnel: Run, audited: Path) -> None:
     out = pfunnel("audit", audited, "--max-success", 1).out
     found = success(read(pfunnel("audit", audited, "--json")))
-    # The first line names the file, however long its path is; verdicts are sentences, which a terminal wraps.
-    for line in out.splitlines()[1:-1]:
+    # First what was found, then the file, however long its path is; sentences are wrapped by a terminal.
+    assert out.startswith("The strongest attacker tried is right about y ")
+    for line in out.splitlines()[2:-1]:
         assert len(line) <= 100
     assert f"y guessed  ≥ {found['value']:.1%}".replace("%", " %") in out
     assert "= exact, ≥ lower bound, ≤ upper bound, ≈ estimate." in out
@@ -147,7 +148,7 @@ def test_a_table_of_codes(pfunnel: Run, codes: Path, arrays: dict[str, Any]) -> 
     """The private column is left out of the codes, wherever it is; labels may be in a file of their own."""
     inside = read(pfunnel("audit", codes, "--private", "kind", "--json"))
     twin = pf.audit(Z=arrays["z"].round(6), private={"kind": [f"class {c}" for c in arrays["y"]]}, n_jobs=1)
-    assert success(inside)["value"] == twin.find("success", on="Z")[0].value
+    assert success(inside)["value"] == twin.published().find("success", on="Z")[0].value
     beside = codes.with_name("z.parquet")
     parquet.write_table(pa.table({"a": arrays["z"][:, 0], "b": arrays["z"][:, 1]}), beside)
     apart = read(pfunnel("audit", beside, "--labels", codes, "--private", "kind", "--json"))
@@ -320,3 +321,62 @@ def test_kept_columns_that_cannot_be_measured(pfunnel: Run, tmp_path: Path, kind
     ended = pfunnel("audit", data, "--private", "y", "--keep", "k")
     assert ended.code == 2
     assert message in ended.err
+
+
+def test_the_key_of_fingerprints_stays_in_its_file(pfunnel: Run, npz: Path) -> None:
+    key, outputs = (
+        npz.with_name("owner.key"),
+        [npz.with_name(name) for name in ("a.json", "a.html", "card.md")],
+    )
+    files = ["-o", outputs[0], "-o", outputs[1], "--card", outputs[2]]
+    ended = pfunnel("audit", npz, "--key", key, *files, "--json")
+    prints = read(ended)["meta"]["fingerprint"]
+    assert {name: one.partition(":")[0] for name, one in prints.items()} == {
+        "Z": "sha256",
+        **dict.fromkeys(("X", "X_hat", "private"), "hmac-sha256"),
+    }
+    assert key.stat().st_mode & 0o777 == 0o600
+    secret = key.read_text(encoding="ascii").strip()
+    for text in [ended.out, *(one.read_text(encoding="utf-8") for one in outputs)]:
+        assert secret not in text
+        assert prints["private"] in text
+    assert read(pfunnel("audit", npz, "--key", key, "--json"))["meta"]["fingerprint"] == prints
+    assert set(read(pfunnel("audit", npz, "--json"))["meta"]["fingerprint"]) == {"Z"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{npz}", "--key", "{npz}"], "holds no key"),
+        (["{npz}", "--key", "nowhere/owner.key"], "cannot use the key file"),
+        (["{audited}", "--key", "owner.key"], "this is an audit"),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_one_line(
+    pfunnel: Run, npz: Path, audited: Path, arguments: list[str], words: str
+) -> None:
+    npz.chmod(0o600)
+    ended = pfunnel("audit", *[one.format(npz=npz, audited=audited) for one in arguments])
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert words in ended.err
+
+
+def test_figures_and_records_are_shown_on_request_only(
+    pfunnel: Run, npz: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("umap")
+    monkeypatch.setattr("privacyfunnel.audit.figures.umap_embedding", lambda Z, seed, start: Z[:, :2])
+    warning = "This is as private as the data"
+    page, report = npz.with_name("a.html"), npz.with_name("a.json")
+    for options, kept in (([], set()), (["--figures"], {"density"}), (["--show-records"], {"images"})):
+        ended = pfunnel("audit", npz, "-o", page, "-o", report, *options)
+        assert ended.code == 0, ended.err
+        payload = json.loads(report.read_text(encoding="utf-8"))["payload"]
+        assert set(payload["figures_data"]) == kept
+        told = [
+            payload["notice"],
+            page.read_text(encoding="utf-8").partition('<p class="lead">')[2],
+            ended.out,
+        ]
+        assert [text.startswith(warning) for text in told] == [bool(kept)] * 3
+    assert pfunnel("audit", report, "--figures").code == 2

@@ -46,11 +46,10 @@ def make_report(name: str = "hand-made", success: float = 0.6, psnr: float = 20.
     )
     confusion = np.array([[20, 5, 5], [6, 18, 6], [9, 5, 16]])
     tables = (
-        ClassTable("trees", "Z", "colour", CLASSES, confusion),
-        ClassTable("trees", "X", "colour", CLASSES, np.diag([27, 27, 27]) + 1),
+        ClassTable.of_counts("trees", "Z", "colour", CLASSES, confusion),
+        ClassTable.of_counts("trees", "X", "colour", CLASSES, np.diag([27, 27, 27]) + 1),
     )
     rng = np.random.default_rng(0)
-    labels = [CLASSES[i % 3] for i in range(30)]
     images = rng.random((4, 6))
     meta = {
         "name": name,
@@ -58,28 +57,25 @@ def make_report(name: str = "hand-made", success: float = 0.6, psnr: float = 20.
         "n_records": 90,
         "attributes": [{"name": "colour", "kind": "classes", "n_classes": 3, "classes": list(CLASSES)}],
         "tasks": [],
-        "fingerprint": {"X": "ab" * 32, "private": "cd" * 32},
+        "fingerprint": {"Z": "sha256:" + "ab" * 32, "private": "hmac-sha256:" + "cd" * 32},
         "settings": {"seed": 7, "confidence": 0.95, "adversaries": ["trees", "lines"]},
         "versions": {"numpy": "2.0"},
         "audited": ["90 records."],
         "not_audited": ["The weather."],
         "run": {"seconds": 1.0, "n_jobs": 1},
     }
-    figures = {
-        "umap": {
-            "rows": list(range(30)),
-            "labels": labels,
-            "X": rng.normal(size=(30, 2)).tolist(),
-            "Z": rng.normal(size=(30, 2)).tolist(),
+    figures: dict[str, Any] = {
+        "density": {
+            "side": 4,
+            "least": 10,
+            "classes": list(CLASSES),
+            "X": {"cells": [[0, 0], [2, 3]], "records": [20, 10], "shares": [[0.8, 0, 0], [0, 0.4, 0.6]]},
+            "Z": {"cells": [[1, 1]], "records": [40], "shares": [[0.4, 0.4, 0]]},
         },
-        "images": {
-            "shape": [2, 3],
-            "rows": [0, 1, 2, 3],
-            "labels": labels[:4],
-            "X": images.tolist(),
-            "X_hat": (images / 2).tolist(),
-        },
+        "images": {"shape": [2, 3], "X": images.tolist(), "X_hat": (images / 2).tolist()},
     }
+    for on, left_out in (("X", 0.05), ("Z", 0.1)):
+        figures["density"][on]["not_shown"] = left_out
     return AuditReport(findings, tables, meta, figures)
 
 
@@ -88,6 +84,7 @@ def exact_report() -> AuditReport:
     exact = {"n_samples": None, "seed": 0}
     findings = (
         finding("success", 0.75, "exact", "Bayes adversary", threat_model=MODEL, **exact),
+        finding("success", 0.9, "exact", "Bayes adversary", "X", threat_model=MODEL, **exact),
         finding("chance", 0.5, "exact", "largest class", "", **exact),
         finding("leakage", 0.25, "exact", "all joint probabilities", **exact),
         finding("utility", 1.5, "exact", "all joint probabilities", **exact),

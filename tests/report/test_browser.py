@@ -79,7 +79,14 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[pf.audit.AuditRepo
     images, y = data.images[:500] / 16, data.target[:500]
     codes = images.reshape(500, -1)[:, ::8] + np.random.default_rng(0).normal(size=(500, 8)) / 4
     report = pf.audit(
-        Z=codes, X=images, X_hat=images * 0.9, private={"digit": y}, figures=True, n_repeats=2, n_jobs=1
+        Z=codes,
+        X=images,
+        X_hat=images * 0.9,
+        private={"digit": y},
+        figures=True,
+        show_records=True,
+        n_repeats=2,
+        n_jobs=1,
     )
     path = tmp_path_factory.mktemp("browser") / "audit.html"
     report.save(path)
@@ -95,7 +102,7 @@ def test_the_page_of_a_real_audit(browser: Any, digits: tuple[Any, Path]) -> Non
         for i in range(4):
             assert figures.nth(i).bounding_box()["height"] > 100
         points = figures.nth(3).locator(".scatterlayer .point").count()
-        assert points == 2 * len(report.figures_data["umap"]["rows"])
+        assert points == sum(len(report.figures_data["density"][on]["cells"]) for on in ("X", "Z"))
         for table in page.locator("main > .scroll table").all():
             assert table.is_visible()
         page.locator("details summary").click()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from report_samples import exact_report, finding, make_report
 
+import privacyfunnel as pf
 from privacyfunnel.audit import AuditReport
-from privacyfunnel.report.summary import before, bracket, chance, strongest
-from privacyfunnel.report.wording import SIGNS, attributes, common, interval, number, signed, view, who
+from privacyfunnel.report import card_markdown, release_card
+from privacyfunnel.report.pages import headline
+from privacyfunnel.report.summary import before, bracket, chance, first_lines, strongest
+from privacyfunnel.report.wording import SIGNS, attributes, basis, common, interval, number, signed, view, who
 
 
 def test_every_kind_has_a_sign_of_its_own():
@@ -89,3 +93,48 @@ def test_an_estimate_that_an_upper_bound_contradicts_is_not_picked():
 def test_attributes_are_named_once():
     report = make_report()
     assert attributes(report) == ["colour"]
+
+
+def test_the_first_line_is_a_sentence():
+    assert first_lines(make_report())[-1] == (
+        "The strongest attacker tried is right about colour 60.0 % of the time; without the release 33.3 %, "
+        "with the raw records 90.0 %."
+    )
+    assert first_lines(exact_report()) == [
+        "The best attacker is right about colour 75.0 % of the time; without the release 50.0 %, with the "
+        "raw records 90.0 %."
+    ]
+    many = AuditReport((finding("success", 0.6, "lower bound", "trees", "Z × 16"),))
+    assert first_lines(many) == [
+        "The strongest attacker tried is right about colour 60.0 % of the time from 16 releases of each "
+        "record; without the release it was not measured, with the raw records it was not measured."
+    ]
+    bits = AuditReport((finding("leakage", 0.6, "lower bound", "trees"),))
+    assert first_lines(bits) == ["How often an attacker is right about colour was not measured."]
+
+
+def test_a_counted_joint_is_not_called_known():
+    joint = pf.datasets.paper_joint()
+    counted = pf.Joint.from_counts(np.array([[30, 10], [5, 55]]), x_names="job", y_names="sex")
+    for given, words in ((joint, "a known distribution"), (counted, "counted in 100 records")):
+        report = pf.audit(pf.TableMechanism.identity(given), given)
+        assert words in basis(report)
+        text = card_markdown(release_card(report))
+        assert words in text
+        assert ("known" in text.partition("## Limits")[0]) == (given is joint)
+
+
+def test_an_audit_of_a_joint_shows_before_and_names_what_is_useful():
+    counted = pf.Joint.from_counts(np.array([[30, 10], [5, 55]]), x_names="job", y_names="sex")
+    merged = pf.TableMechanism(np.ones((2, 1)), x_labels=counted.x_labels, x_names=("job",))
+    report = pf.audit(merged, counted)
+    best = strongest(report, "sex")
+    assert best is not None
+    raw = before(report, best)
+    assert raw is not None
+    assert (best.value, raw.value, raw.on) == (pytest.approx(0.65), pytest.approx(0.85), "X")
+    assert {one.attribute for one in report.find("utility")} == {"job"}
+    assert attributes(report) == ["sex"]
+    assert "| utility | job |" in card_markdown(release_card(report))
+    leaked = next(tile for tile in headline(report) if tile["title"].startswith("I(Z;Y)"))
+    assert [one.on for _, one in leaked["beside"]] == ["X"]

@@ -28,8 +28,9 @@ from .adversaries import (
     neural_network,
     randomised_trees,
 )
+from .class_tables import ClassTable
 from .density import KnownDensity, LocationScaleEncoder
-from .findings import QUANTITIES, ClassTable, Finding
+from .findings import QUANTITIES, Finding
 from .gate import Verdict
 from .report import AuditReport
 from .run import audit

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .adversaries.clustering import ClusteringAdversary, cross_matched, match_clusters, umap_embedding
+from .adversaries.clustering import ClusteringAdversary, cross_matched, match_clusters
 from .adversaries.crossfit import cross_calibrated
 from .adversaries.numeric import cross_shrunk
 from .adversaries.protocol import Adversary, NumericAdversary
 from .bits import bits_finding
+from .class_tables import ClassTable
 from .context import Context
-from .findings import ClassTable, Finding
+from .findings import Finding
 from .graph import NeighbourGraph
 from .guesses import difference_finding, guess_findings
-from .inputs import Attribute
+from .inputs import Attribute, Table
 from .intervals import clipped, repeated_interval
 from .numbers import number_findings
 from .work import Piece, class_pieces, class_result, cluster_piece, number_piece
@@ -63,12 +64,12 @@ class Attack:
 
 @dataclass(eq=False)
 class Outcome:
-    """What the attacks found; guesses by (attribute, adversary, view), embeddings by view."""
+    """What the attacks found; guesses by (attribute, adversary, view)."""
 
     findings: list[Finding] = field(default_factory=list)
     tables: list[ClassTable] = field(default_factory=list)
     guesses: dict[tuple[str, str, str], IntArray] = field(default_factory=dict)
-    points: dict[str, FloatArray] = field(default_factory=dict)
+    codes: Table | None = None
     reconstructed: FloatArray | None = None
 
 
@@ -173,8 +174,6 @@ def cluster_attack(
 
     def read(results: dict[Hashable, Any]) -> None:
         parts = [results[piece.key] for piece in pieces]
-        if embed:
-            outcome.points[view.on] = parts[0][0]
         for adversary in adversaries:
             for attribute in attributes:
                 clusters = [part[1][adversary.name, attribute.n_classes] for part in parts]
@@ -185,17 +184,6 @@ def cluster_attack(
                 outcome.tables.append(table)
 
     return Attack(pieces, read)
-
-
-def embedding_only(outcome: Outcome, view: View, seed: int) -> Attack:
-    """The embedding of a view for figures, where no adversary needs it."""
-    key = ("embedding", view.on)
-    piece = Piece(key, umap_embedding, (view.codes[0], seed), 1e6, f"UMAP on {view.on}")
-
-    def read(results: dict[Hashable, Any]) -> None:
-        outcome.points[view.on] = results[key]
-
-    return Attack([piece], read)
 
 
 def _clusters_findings(

@@ -14,9 +14,10 @@ from .adversaries.crossfit import Calibration
 from .context import Context
 from .density import Bracketed, Sandwich
 from .estimators import class_terms, number_terms
-from .findings import Finding, Kind
+from .findings import ENTROPY, Finding, Kind
 from .inputs import Attribute
 from .intervals import clipped, mean_interval, normal_quantile, wilson_interval
+from .rounding import LEAST_RECORDS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -43,7 +44,7 @@ def attribute_findings(context: Context, attribute: Attribute) -> list[Finding]:
             attribute,
             "",
             (float(low), float(high)),
-            notes=f"The largest class is {largest}.",
+            notes=f"The largest class is {largest}." if counts.max() >= LEAST_RECORDS else "",
         )
     ]
     if attribute.values is None:
@@ -54,7 +55,7 @@ def attribute_findings(context: Context, attribute: Attribute) -> list[Finding]:
                 value,
                 "upper bound",
                 "bits",
-                "entropy of the attribute",
+                ENTROPY,
                 attribute,
                 interval=interval,
                 notes="H(Y): nothing can tell more about Y than there is to know.",

@@ -1,23 +1,18 @@
-"""Finding and ClassTable: what an audit found, each number with what it is and how sure it is."""
+"""Finding: one number of an audit, with what it is and how sure it is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import InvalidInputError
-from ..persistence import decode_labels, encode_labels
-from .intervals import wilson_interval
 
 Kind = Literal["exact", "lower bound", "upper bound", "estimate"]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
+
+#: The source of H(Y), which tells the sizes of the classes.
+ENTROPY = "entropy of the attribute"
 
 #: What the numbers are about, by name; `Finding.quantity` is one of these.
 QUANTITIES: dict[str, str] = {
@@ -152,6 +147,7 @@ class Finding:
         values = dict(vars(self))
         values["value"] = _to_json(self.value)
         values["interval"] = None if self.interval is None else [_to_json(end) for end in self.interval]
+        values["confidence"] = None if self.interval is None else self.confidence
         return values
 
     @classmethod
@@ -159,78 +155,10 @@ class Finding:
         """The finding of `to_dict`."""
         ends = values["interval"]
         interval = None if ends is None else (float(ends[0]), float(ends[1]))
-        return cls(**{**values, "value": float(values["value"]), "interval": interval})
-
-
-@dataclass(frozen=True, eq=False)
-class ClassTable:
-    """Which classes an adversary takes for which.
-
-    Attributes
-    ----------
-    source, on, attribute : str
-        As in `Finding`.
-    classes : tuple of labels
-    confusion : (n_classes, n_classes) int array
-        Records by true class (axis 0) and guessed class (axis 1).
-    confidence : float
-        Of the intervals.
-    """
-
-    source: str
-    on: str
-    attribute: str
-    classes: tuple[Hashable, ...]
-    confusion: IntArray
-    confidence: float = 0.95
-
-    @cached_property
-    def counts(self) -> IntArray:
-        """Records of each class."""
-        result: IntArray = self.confusion.sum(axis=1)
-        return result
-
-    @cached_property
-    def success(self) -> FloatArray:
-        """Share of each class that is guessed; 0 for a class without records."""
-        result: FloatArray = np.diag(self.confusion) / np.maximum(self.counts, 1)
-        return result
-
-    @cached_property
-    def false_guesses(self) -> FloatArray:
-        """Share of the records of other classes that are taken for each class."""
-        others = self.counts.sum() - self.counts
-        guessed = self.confusion.sum(axis=0) - np.diag(self.confusion)
-        result: FloatArray = guessed / np.maximum(others, 1)
-        return result
-
-    @cached_property
-    def intervals(self) -> FloatArray:
-        """Wilson intervals of `success`, (n_classes, 2), each at the confidence by itself."""
-        return np.column_stack(wilson_interval(np.diag(self.confusion), self.counts, self.confidence))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The table as JSON types; only the cells that are not 0."""
-        rows, columns = np.nonzero(self.confusion)
-        return {
-            "source": self.source,
-            "on": self.on,
-            "attribute": self.attribute,
-            "classes": encode_labels(self.classes, "classes"),
-            "confidence": self.confidence,
-            "cells": [rows.tolist(), columns.tolist(), self.confusion[rows, columns].tolist()],
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ClassTable:
-        """The table of `to_dict`."""
-        classes = tuple(decode_labels(values["classes"]))
-        rows, columns, counts = (np.asarray(part, dtype=np.intp) for part in values["cells"])
-        confusion = np.zeros((len(classes), len(classes)), dtype=np.intp)
-        confusion[rows, columns] = counts
-        return cls(
-            values["source"], values["on"], values["attribute"], classes, confusion, values["confidence"]
-        )
+        fields = {**values, "value": float(values["value"]), "interval": interval}
+        if interval is None:
+            del fields["confidence"]
+        return cls(**fields)
 
 
 def _to_json(value: float) -> float | str:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInputError
+from ..fingerprints import checked_key, keyed_fingerprint, open_fingerprint
 from ..mechanism import TableMechanism
-from .inputs import Attribute, Table, as_attributes, fingerprint
+from .inputs import Attribute, Table, as_attributes
 from .release import Release, release_of
 
 
@@ -68,8 +69,12 @@ class Given:
         return draws
 
 
-def read_input(mechanism: Any, X: Any, private: Any, Z: Any, X_hat: Any, task: Any, name: str) -> Given:
+def read_input(
+    mechanism: Any, X: Any, private: Any, Z: Any, X_hat: Any, task: Any, name: str, key: bytes | None = None
+) -> Given:
     """What was passed to `audit`; `name` is that of a private attribute that has none of its own."""
+    if key is not None:
+        checked_key(key)
     if private is None:
         raise InvalidInputError("audit: pass the private attribute of the records, as private=.")
     if (mechanism is None or X is None) and Z is None:
@@ -97,6 +102,23 @@ def read_input(mechanism: Any, X: Any, private: Any, Z: Any, X_hat: Any, task: A
     names = [one.name for one in attributes + tasks]
     if len(set(names)) < len(names):
         raise InvalidInputError(f"audit: attributes and tasks need names of their own; they are {names}.")
-    passed = {"X": X, "Z": Z, "X_hat": X_hat, "private": private, "task": task}
-    prints = {key: fingerprint(value) for key, value in passed.items() if value is not None}
+    inside = {"X": X, "X_hat": X_hat, "private": private, "task": task}
+    prints = _fingerprints(Z, {} if key is None else inside, key or b"")
     return Given(mechanism, release, n, tables["X"], tables["Z"], tables["X_hat"], attributes, tasks, prints)
+
+
+def _fingerprints(released: Any, inside: Mapping[str, Any], key: bytes) -> dict[str, str]:
+    """An open fingerprint of what is released, keyed ones of what stays inside."""
+    prints = {} if released is None else {"Z": open_fingerprint(released)}
+    for name, values in inside.items():
+        if values is not None:
+            prints[name] = keyed_fingerprint(_plain(values), key, name)
+    return prints
+
+
+def _plain(values: Any) -> Any:
+    """A mapping of columns as a table, with their names; anything else as it is."""
+    if not isinstance(values, Mapping):
+        return values
+    columns = [[str(name), *np.asarray(column).tolist()] for name, column in values.items()]
+    return np.array(columns, dtype=object)

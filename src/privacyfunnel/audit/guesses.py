@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .class_tables import UNSEEN, ClassTable
 from .context import Context
-from .findings import ClassTable, Finding
+from .findings import Finding
 from .inputs import Attribute
 from .intervals import clipped, mean_interval, permutation_test, repeated_interval, wilson_interval
+from .rounding import LEAST_RECORDS, in_steps, step_for
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -42,18 +44,18 @@ def guess_findings(
     gain = clipped(repeated_interval(hits - majority, confidence), advantage, -1.0, 1.0)
     confusion = np.zeros((n_classes, n_classes), dtype=np.intp)
     np.add.at(confusion, (y, guesses[0]), 1)
-    table = ClassTable(source, on, attribute.name, attribute.classes, confusion, confidence)
+    table = ClassTable.of_counts(source, on, attribute.name, attribute.classes, confusion, confidence)
     more: dict[str, Any] = {"threat_model": threat_model, "notes": notes}
     found = [
         context.finding("success", success, "lower bound", "share", source, attribute, on, interval, **more),
         context.finding("advantage", advantage, "lower bound", "share", source, attribute, on, gain, **more),
-        *_worst_class(context, attribute, table, hits, threat_model),
+        *_worst_class(context, attribute, confusion, hits, source, threat_model, on),
     ]
     if on != "X":
         rng = np.random.default_rng([context.seed, 7])
         p, null = permutation_test(guesses[0], y, N_PERMUTATIONS, rng)
         told = (
-            f"By chance alone: {null.mean():.4f} on average, {np.quantile(null, 0.95):.4f} in one case of 20."
+            f"By chance alone: {null.mean():.2f} on average, {np.quantile(null, 0.95):.2f} in one case of 20."
         )
         found.append(
             context.finding(
@@ -72,58 +74,64 @@ def guess_findings(
 
 
 def _worst_class(
-    context: Context, attribute: Attribute, table: ClassTable, hits: FloatArray, threat_model: str
+    context: Context,
+    attribute: Attribute,
+    confusion: IntArray,
+    hits: FloatArray,
+    source: str,
+    threat_model: str,
+    on: str,
 ) -> list[Finding]:
     """The class that is guessed best, and the one that is told from the others best.
 
-    Intervals hold for all classes at once (Bonferroni), as the class was picked for its value.
+    Only classes of ten records or more, in steps worth two records of the class: a finding about fewer would
+    point at people. Intervals hold for all classes at once (Bonferroni), as the class was picked for its
+    value.
     """
-    n_classes, counts = attribute.n_classes, table.counts
+    n_classes, counts, right = attribute.n_classes, confusion.sum(axis=1), np.diag(confusion)
+    seen = np.flatnonzero(counts >= LEAST_RECORDS)
+    if not len(seen):
+        return []
     level = 1 - (1 - context.confidence) / n_classes
+    success, others = right / np.maximum(counts, 1), counts.sum() - counts
+    right_low, right_high = wilson_interval(right, counts, level)
     if len(hits) == 1:
-        share = table.success
-        low, high = wilson_interval(np.diag(table.confusion), counts, level)
+        share, low, high = success, right_low, right_high
     else:
         parts = [hits[:, attribute.y == label] for label in range(n_classes)]
         share = np.array([float(part.mean()) for part in parts])
         ends = [clipped(repeated_interval(part, level), float(part.mean()), 0.0, 1.0) for part in parts]
         low, high = np.array(ends).T
-    worst = int(share.argmax())
-    others = counts.sum() - counts
-    wrong = table.false_guesses
-    wrong_low, wrong_high = wilson_interval(np.rint(wrong * others), others, level)
-    right_low, right_high = wilson_interval(np.diag(table.confusion), counts, level)
-    gain = table.success - wrong
+    guessed = confusion.sum(axis=0) - right
+    wrong = guessed / np.maximum(others, 1)
+    wrong_low, wrong_high = wilson_interval(guessed, others, level)
+    gain = success - wrong
     # Newcombe's interval for a difference of two shares.
-    gain_low = gain - np.hypot(table.success - right_low, wrong_high - wrong)
-    gain_high = gain + np.hypot(right_high - table.success, wrong - wrong_low)
-    most = int(gain.argmax())
-    more: dict[str, Any] = {"threat_model": threat_model}
+    gain_low = gain - np.hypot(success - right_low, wrong_high - wrong)
+    gain_high = gain + np.hypot(right_high - success, wrong - wrong_low)
+
+    def finding(quantity: str, values: FloatArray, lows: FloatArray, highs: FloatArray) -> Finding:
+        worst = int(seen[values[seen].argmax()])
+        step = step_for(int(counts[worst]), UNSEEN, 0.001)
+        return context.finding(
+            quantity,
+            float(in_steps(values[worst], step, "below")),
+            "lower bound",
+            "share",
+            source,
+            attribute,
+            on,
+            (
+                float(in_steps(min(lows[seen].max(), values[worst]), step, "below")),
+                min(float(in_steps(highs[seen].max(), step, "above")), 1.0),
+            ),
+            threat_model=threat_model,
+            notes=f"Class {attribute.classes[worst]}.",
+        )
+
     return [
-        context.finding(
-            "worst-class success",
-            float(share[worst]),
-            "lower bound",
-            "share",
-            table.source,
-            attribute,
-            table.on,
-            (min(float(low.max()), float(share[worst])), float(high.max())),
-            notes=f"Class {attribute.classes[worst]}, {counts[worst]} records.",
-            **more,
-        ),
-        context.finding(
-            "worst-class advantage",
-            float(gain[most]),
-            "lower bound",
-            "share",
-            table.source,
-            attribute,
-            table.on,
-            (max(min(float(gain_low.max()), float(gain[most])), -1.0), min(float(gain_high.max()), 1.0)),
-            notes=f"Class {attribute.classes[most]}, {counts[most]} records.",
-            **more,
-        ),
+        finding("worst-class success", share, low, high),
+        finding("worst-class advantage", gain, np.maximum(gain_low, -1.0), gain_high),
     ]
 
 

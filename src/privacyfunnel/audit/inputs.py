@@ -1,8 +1,7 @@
-"""What the audit is given, as arrays: records, codes, private attributes; and their fingerprints."""
+"""What the audit is given, as arrays: records, codes, private attributes."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInputError
 from ..labels import canonical_label
 from .adversaries.bounds import as_codes
+from .rounding import LEAST_RECORDS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -52,8 +52,16 @@ class Attribute:
     def describe(self) -> dict[str, Any]:
         """JSON types, for the report."""
         kind = "classes" if self.values is None else "numbers"
-        shown = [str(label) for label in self.classes[:50]]
-        return {"name": self.name, "kind": kind, "n_classes": self.n_classes, "classes": shown}
+        counts = np.bincount(self.y, minlength=self.n_classes)
+        # That somebody has a rare value is for the report not to tell.
+        common = [str(label) for label, n in zip(self.classes, counts, strict=True) if n >= LEAST_RECORDS]
+        return {
+            "name": self.name,
+            "kind": kind,
+            "n_classes": self.n_classes,
+            "classes": common[:50],
+            "n_rare": self.n_classes - len(common),
+        }
 
 
 def as_attributes(given: Any, n: int | None, name: str) -> tuple[Attribute, ...]:
@@ -105,7 +113,9 @@ def _binned(name: str, values: FloatArray) -> Attribute:
     """A numeric attribute: any function of it leaks at most what it leaks, its bins too."""
     edges = np.unique(np.quantile(values, np.linspace(0, 1, N_BINS + 1)[1:-1]))
     used, y = np.unique(np.searchsorted(edges, values, side="right"), return_inverse=True)
-    bounds = ["−∞", *(f"{edge:.6g}" for edge in edges), "∞"]
+    # The edges are values of people: no more digits than tell them apart.
+    texts = ([f"{edge:.{digits}g}" for edge in edges] for digits in range(2, 18))
+    bounds = ["−∞", *next(one for one in texts if len(set(one)) == len(one)), "∞"]
     classes = tuple(f"{bounds[i]} … {bounds[i + 1]}" for i in used.tolist())
     return Attribute(name, classes, y.astype(np.intp), values)
 
@@ -167,14 +177,3 @@ class Table:
         with threadpool_limits(1):
             solver = PCA(COMPONENTS, svd_solver="covariance_eigh")
             return np.asarray(solver.fit_transform(self.codes), dtype=np.float64)
-
-
-def fingerprint(values: Any) -> str:
-    """sha256 of an array: its shape, type and numbers; of anything else, of its values as text."""
-    array = np.asarray(values)
-    digest = hashlib.sha256(repr((array.shape, array.dtype.str)).encode())
-    if array.dtype.kind == "O":
-        digest.update("\0".join(map(str, array.ravel().tolist())).encode())
-    else:
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()

@@ -6,6 +6,7 @@ import platform
 import time
 from typing import Any
 
+from ..joint import Joint
 from .given import Given
 
 PACKAGES = ("privacyfunnel", "numpy", "scipy", "scikit-learn", "umap-learn")
@@ -25,6 +26,7 @@ def describe_audit(
     name: str | None,
     begun: float,
     given: Given | None = None,
+    joint: Joint | None = None,
     not_audited: list[str] | None = None,
     n_jobs: int = 1,
 ) -> dict[str, Any]:
@@ -34,13 +36,14 @@ def describe_audit(
     meta: dict[str, Any] = {
         "name": name or (type(mechanism).__name__ if mechanism is not None else "released codes"),
         "mechanism": described,
-        "n_records": None if given is None else given.n,
+        "n_records": given.n if given is not None else None if joint is None else joint.n_samples,
+        "from_joint": given is None,
         "attributes": attributes,
         "tasks": [] if given is None else [one.describe() for one in given.tasks],
         "fingerprint": {} if given is None else dict(given.fingerprints),
         "settings": settings,
         "versions": {"python": platform.python_version(), **_versions()},
-        "audited": _audited(given),
+        "audited": _audited(given, joint),
         "not_audited": [*(not_audited or []), *([] if given is None else [TRAINED_ON]), *ALWAYS_OPEN],
         "run": {"seconds": round(time.perf_counter() - begun, 3), "n_jobs": n_jobs},
     }
@@ -51,9 +54,11 @@ def describe_audit(
     return meta
 
 
-def _audited(given: Given | None) -> list[str]:
+def _audited(given: Given | None, joint: Joint | None) -> list[str]:
     if given is None:
-        return ["A table mechanism on a joint distribution."]
+        n = None if joint is None else joint.n_samples
+        counted = f"a joint distribution that was counted in {n} records, perhaps those it was made from"
+        return [f"A table mechanism on {'a known joint distribution' if n is None else counted}."]
     names = ", ".join(one.name for one in given.attributes)
     return [f"{given.n} records, private: {names}.", f"Released by: {given.release.description}"]
 

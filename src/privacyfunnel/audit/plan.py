@@ -16,7 +16,7 @@ from .adversaries.crossfit import fold_numbers
 from .adversaries.neighbours import NeighbourAdversary
 from .adversaries.numeric import RegressorAdversary, default_numeric_adversaries
 from .adversaries.supervised import ClassifierAdversary, default_adversaries, neural_network
-from .attack import Attack, Outcome, View, class_attack, cluster_attack, embedding_only, number_attack
+from .attack import Attack, Outcome, View, class_attack, cluster_attack, number_attack
 from .bits import attribute_findings
 from .context import Context
 from .given import Given, Settings
@@ -66,7 +66,7 @@ class Plan:
         if len(set(self.names)) < len(self.names):
             raise InvalidInputError(f"audit: adversaries need names of their own; they are {self.names}.")
 
-    def carry_out(self, n_jobs: int, progress: bool | None, figures: bool) -> Outcome:
+    def carry_out(self, n_jobs: int, progress: bool | None) -> Outcome:
         """Draw, attack, measure."""
         draws = self.given.draws(self.settings.n_repeats, self.settings.seed)
         for one in self.classifiers:
@@ -76,7 +76,8 @@ class Plan:
         for attribute in self.given.attributes:
             found += attribute_findings(self.context, attribute)
         found += reconstruction_findings(self.context, self.given, draws, self.outcome, self.not_audited)
-        attacks = self._attacks(draws, figures)
+        self.outcome.codes = draws[0]
+        attacks = self._attacks(draws)
         with progress_bar("Auditing", progress) as report:
             results = run_pieces([piece for one in attacks for piece in one.pieces], n_jobs, report)
         for attack in attacks:
@@ -111,7 +112,7 @@ class Plan:
             )
         return views
 
-    def _attacks(self, draws: list[Table], figures: bool) -> list[Attack]:
+    def _attacks(self, draws: list[Table]) -> list[Attack]:
         attacks: list[Attack] = []
         common = self.context, self.outcome
         seed = self.settings.seed % 2**31
@@ -133,10 +134,6 @@ class Plan:
         ]
         embedding = [one for one in self.clustering if one.embed]
         plain = [one for one in self.clustering if not one.embed]
-        if figures and not embedding:
-            attacks += [
-                embedding_only(self.outcome, view, seeds[0]) for view in views if view.on in ("X", "Z")
-            ]
         for group in (embedding, plain):
             for view in views:
                 if group and not view.on.startswith("Z ×"):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any
 
 from ..errors import InvalidInputError
 from ..frames import make_frame
 from ..persistence import save_json
-from .findings import ClassTable, Finding
+from .class_tables import ClassTable
+from .findings import Finding
 from .gate import Verdict, judge
+from .rounding import published
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+#: Of fewer records, somebody with the codes can try private columns until one gives the report's numbers.
+FEW_RECORDS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,20 +33,41 @@ class AuditReport:
         Confusion of the classes by each adversary, on Z and on X: before and after.
     meta : mapping
         JSON types. "name", "mechanism" (a description), "n_records", "attributes" and "tasks" (of each
-        its name, kind, classes or bins), "fingerprint" (sha256 by array name), "settings",
+        its name, kind, classes or bins), "fingerprint" (by array name; of private ones keyed), "settings",
         "versions", "audited" and "not_audited" (lists of sentences), "run" (seconds, jobs: the only part
-        that differs between two audits with one seed).
+        that differs between two audits with one seed), "published" where the numbers are rounded.
     figures_data : mapping
-        What figures need beyond the findings, where it was asked for (`figures=True`), in JSON types.
-        "umap": {"rows": record numbers, "labels": their private classes as text, "X": [[a, b], …] and
-        "Z": [[a, b], …], one point a row}. "images": {"shape": [height, width], "rows": …, "labels": …,
-        "X": [[…], …], "X_hat": [[…], …], one flat image a row}. Either is absent where it does not apply.
+        What figures need beyond the findings, where it was asked for, in JSON types. "density"
+        (`figures=True`): {"side": cells along a side, "least": fewest records of a cell, "classes": names,
+        "X" and "Z": {"cells": [[column, row], …], "records": about how many in each, "shares": of each cell
+        those of the classes in fifths, 0.8 for that and more, "not_shown": share of records in smaller
+        cells}}. "images" (`show_records=True`): {"shape": [height, width], "X": [[…], …], "X_hat": [[…],
+        …], one flat image a row}. Either is absent where it does not apply.
     """
 
     findings: tuple[Finding, ...]
     tables: tuple[ClassTable, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     figures_data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def notice(self) -> str:
+        """Why the report must be kept like the data themselves; empty where it may be handed on."""
+        n = self.meta.get("n_records")
+        reasons = []
+        if "density" in self.figures_data:
+            reasons.append("it shows where records lie, with shares of their private classes")
+        if "images" in self.figures_data:
+            reasons.append("it shows records")
+        if n is not None and n < FEW_RECORDS:
+            reasons.append(f"its numbers are about {n} records, few enough to search for what gives them")
+        return f"This is as private as the data: {'; '.join(reasons)}." if reasons else ""
+
+    def published(self) -> AuditReport:
+        """The report as files, pages and verdicts tell it: rounded, so that nobody can be counted."""
+        if self.meta.get("published"):  # read back from a file
+            return self
+        return replace(self, findings=published(self.findings), meta={**self.meta, "published": True})
 
     def find(self, quantity: str | None = None, **fields: Any) -> tuple[Finding, ...]:
         """The findings of a quantity whose other fields have the given values, such as on="Z"."""
@@ -71,18 +96,28 @@ class AuditReport:
         """One row a finding, in whichever frame library is installed."""
         names = ("quantity", "attribute", "on", "source", "value", "low", "high", "kind", "unit")
         rest = ("confidence", "n_samples", "seed", "threat_model", "notes")
-        return make_frame({name: [getattr(one, name) for one in self.findings] for name in names + rest})
+        return make_frame({name: [_part(one, name) for one in self.findings] for name in names + rest})
 
     def class_frame(self) -> Any:
-        """One row a class and adversary: success with its interval, false guesses, records."""
+        """One row a class and adversary: share of the records, success with its interval, false guesses."""
         columns: dict[str, list[Any]] = {
             name: []
-            for name in ("attribute", "on", "source", "class", "n", "success", "low", "high", "false_guesses")
+            for name in (
+                "attribute",
+                "on",
+                "source",
+                "class",
+                "size",
+                "success",
+                "low",
+                "high",
+                "false_guesses",
+            )
         }
         for table in self.tables:
             for i, label in enumerate(table.classes):
                 low, high = table.intervals[i].tolist()
-                row = (table.attribute, table.on, table.source, str(label), int(table.counts[i]))
+                row = (table.attribute, table.on, table.source, str(label), float(table.sizes[i]))
                 values = (float(table.success[i]), low, high, float(table.false_guesses[i]))
                 for name, value in zip(columns, row + values, strict=True):
                     columns[name].append(value)
@@ -110,13 +145,14 @@ class AuditReport:
         -------
         A verdict for each limit given. What was not measured does not pass.
         """
-        return judge(self.findings, max_success=max_success, max_leakage=max_leakage, min_psnr=min_psnr)
+        findings = self.published().findings  # what is judged is what is shown
+        return judge(findings, max_success=max_success, max_leakage=max_leakage, min_psnr=min_psnr)
 
     def compare(self, others: Sequence[AuditReport]) -> Any:
         """This report beside others: one row a number, with the values and intervals of each report.
 
         `differs` says whether the interval of a report and that of this one have nothing in common; None
-        where one of them has no such number.
+        where one of them has no such number, or nobody knows how sure it is.
         """
         reports = [self, *others]
         names = _distinct([str(one.meta.get("name", "report")) for one in reports])
@@ -129,17 +165,19 @@ class AuditReport:
         for name, findings in zip(names, keyed, strict=True):
             found = [findings.get(key) for key in keys]
             for part in ("value", "low", "high"):
-                columns[f"{name}: {part}"] = [None if one is None else getattr(one, part) for one in found]
+                columns[f"{name}: {part}"] = [None if one is None else _part(one, part) for one in found]
             if findings is not keyed[0]:
                 columns[f"{name}: differs"] = [_differs(keyed[0].get(key), findings.get(key)) for key in keys]
         return make_frame(columns)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON types; the payload of `save`."""
+        shown = self.published()
         return {
-            "findings": [one.to_dict() for one in self.findings],
-            "tables": [one.to_dict() for one in self.tables],
-            "meta": dict(self.meta),
+            "notice": shown.notice,
+            "findings": [one.to_dict() for one in shown.findings],
+            "tables": [one.to_dict() for one in shown.tables],
+            "meta": dict(shown.meta),
             "figures_data": dict(self.figures_data),
         }
 
@@ -177,6 +215,12 @@ class AuditReport:
         return f"AuditReport({self.meta.get('name', 'release')}: {len(self.findings)} findings{told})"
 
 
+def _part(finding: Finding, name: str) -> Any:
+    """A field of a finding; what it has no interval for has no ends and no confidence."""
+    missing = finding.interval is None and name in ("low", "high", "confidence")
+    return None if missing else getattr(finding, name)
+
+
 def _key(finding: Finding) -> tuple[str, str, str, str, str]:
     return finding.quantity, finding.attribute, finding.on, finding.source, finding.kind
 
@@ -192,4 +236,6 @@ def _distinct(names: list[str]) -> list[str]:
 def _differs(first: Finding | None, second: Finding | None) -> bool | None:
     if first is None or second is None:
         return None
+    if any(one.interval is None and one.kind != "exact" for one in (first, second)):
+        return None  # how sure one of them is, is not known
     return second.low > first.high or second.high < first.low

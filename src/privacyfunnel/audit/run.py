@@ -13,8 +13,10 @@ from ..errors import InvalidInputError
 from ..joint import Joint
 from ..mechanism import TableMechanism
 from ..order import warn_of_order
+from .adversaries.clustering import import_umap
+from .attack import Outcome
 from .context import Context
-from .figures import figures_of
+from .figures import densities_of, samples_of
 from .given import Given, Settings, read_input
 from .kept import KeptColumn, as_kept, kept_findings
 from .meta import describe_audit
@@ -38,11 +40,13 @@ def audit(
     n_repeats: int = 3,
     n_folds: int = 3,
     figures: bool = False,
+    show_records: bool = False,
     confidence: float = 0.95,
     random_state: int | None = 0,
     n_jobs: int = -1,
     progress: bool | None = None,
     name: str | None = None,
+    fingerprint_key: bytes | None = None,
 ) -> AuditReport:
     """What a release tells about a private attribute, and what it keeps of the records.
 
@@ -80,7 +84,10 @@ def audit(
         of the interval.
     n_folds : int
     figures : bool
-        Whether to keep a sample of embedded points and images in the report.
+        Whether to draw where records lie: densities of embeddings of X and Z, in cells of ten records or
+        more with rough shares of the classes. Needs umap-learn. Such a report is as private as the data.
+    show_records : bool
+        Whether to keep a few images and their reconstructions. Such a report is as private as the data.
     confidence : float
         Of all intervals.
     random_state : int, optional
@@ -91,6 +98,9 @@ def audit(
         Whether to show a progress bar; by default when a person watches, and a line a minute when not.
     name : str, optional
         What the report calls the release.
+    fingerprint_key : 32 bytes, optional
+        With it the report gets fingerprints of X, private and task that only who has the key can compute;
+        see `privacyfunnel.fingerprints.owner_key`. Without it only what is released (Z) is fingerprinted.
 
     Returns
     -------
@@ -104,6 +114,8 @@ def audit(
     settings = Settings(int(n_folds), int(n_repeats), int(many_draws), float(confidence), seed)
     context = Context(settings.confidence, seed)
     exact, unnamed = [], "private"
+    if figures:
+        import_umap()  # what is missing is said before the work
     if joint is not None:
         if not isinstance(mechanism, TableMechanism):
             raise InvalidInputError(
@@ -116,16 +128,16 @@ def audit(
             )
         exact = exact_findings(mechanism, joint, confidence=settings.confidence, seed=seed)
         if X is None and Z is None:
-            meta = describe_audit(mechanism, asdict(settings), name=name, begun=begun)
+            meta = describe_audit(mechanism, asdict(settings), name=name, begun=begun, joint=joint)
             return AuditReport(tuple(exact), (), meta)
-    given = read_input(mechanism, X, private, Z, X_hat, task, unnamed)
+    given = read_input(mechanism, X, private, Z, X_hat, task, unnamed, fingerprint_key)
     plan = Plan(context, settings, given, adversaries)
     kept = () if keep is None else as_kept(keep, given.n)
     _check_names(given, kept)
     for one in given.attributes:
         agreeing = int((one.y[1:] == one.y[:-1]).sum())
         warn_of_order(agreeing, np.bincount(one.y), one.name)
-    outcome = plan.carry_out(n_jobs, progress, figures)
+    outcome = plan.carry_out(n_jobs, progress)
     if kept:
         codes = given.draws(1, seed)[0]
         table = mechanism.p_z_given_x if given.release.letters is not None else None
@@ -143,7 +155,7 @@ def audit(
         n_jobs=n_jobs,
     )
     meta["kept"] = [one.name for one in kept]
-    shown = figures_of(given, outcome, seed) if figures else {}
+    shown = _shown(given, outcome, figures, show_records)
     return AuditReport((*exact, *outcome.findings), tuple(outcome.tables), meta, shown)
 
 
@@ -162,3 +174,16 @@ def _check_names(given: Given, kept: Sequence[KeptColumn]) -> None:
     private = {one.name for one in given.attributes}
     if told := [one.name for one in kept if one.name in private]:
         raise InvalidInputError(f"audit: {told[0]!r} is private; it cannot be kept beside the release.")
+
+
+def _shown(given: Given, outcome: Outcome, figures: bool, show_records: bool) -> dict[str, Any]:
+    """What figures need beyond the findings; nothing that was not asked for."""
+    shown: dict[str, Any] = {}
+    if figures:
+        views = {on: table for on, table in (("X", given.X), ("Z", outcome.codes)) if table is not None}
+        density = densities_of(views, given.attributes[0])
+        shown = {"density": density} if density else {}
+    copies, X = outcome.reconstructed, given.X
+    if show_records and copies is not None and X is not None and copies.ndim == 3:
+        shown["images"] = samples_of(X.codes, copies)
+    return shown

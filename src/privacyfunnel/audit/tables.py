@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..information import maximal_leakage, measure
+from ..information import bayes_success, maximal_leakage, measure
 from ..joint import Joint
 from ..mechanism import TableMechanism
 from ..uncertainty import held_out_leakage, leakage_interval, utility_interval
@@ -23,6 +23,10 @@ BAYES = "Bayes adversary"
 KNOWS_ALL = (
     "Sees one release of each record, knows the mechanism and the joint distribution of records and private "
     "attribute, and guesses the likeliest class."
+)
+KNOWS_RECORD = (
+    "Sees the record itself, knows the joint distribution of records and private attribute, and guesses the "
+    "likeliest class."
 )
 KNOWS_TABLE = (
     "Sees one release of each record, knows the mechanism and the records and classes of other people, and "
@@ -55,13 +59,20 @@ def exact_findings(mechanism: TableMechanism, joint: Joint, *, confidence: float
     whole = "all joint probabilities"
     return [
         finding("success", profile.guess_after, BAYES, **guess),
+        finding("success", bayes_success(joint.p_xy.T), BAYES, "X", threat_model=KNOWS_RECORD),
         finding("chance", profile.guess_before, "largest class", ""),
         finding("advantage", max(0.0, profile.guess_after - profile.guess_before), BAYES, **guess),
         finding("leakage", leakage, whole, interval=_around(intervals["leakage"], leakage)),
         finding("leakage", joint.mutual_information, whole, "X"),
         finding("min-entropy leakage", profile.min_entropy_leakage, BAYES, **guess),
         finding("maximal leakage", profile.maximal_leakage, "all functions of the private attribute"),
-        finding("utility", utility, whole, interval=_around(intervals["utility"], utility)),
+        finding(
+            "utility",
+            utility,
+            whole,
+            attribute=", ".join(joint.x_names),
+            interval=_around(intervals["utility"], utility),
+        ),
         table_ceiling(mechanism, options),
     ]
 
@@ -129,7 +140,7 @@ def record_findings(
             utility,
             interval=_around((kept.low, kept.high), utility),
             notes="P(z|x) is known, P(x) is that of the records.",
-            **bits,
+            **{**bits, "attribute": ", ".join(mechanism.x_names)},
         ),
         Finding(
             "maximal leakage",

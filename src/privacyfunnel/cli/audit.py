@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInputError
+from ..fingerprints import owner_key
 from . import options
 
 if TYPE_CHECKING:
@@ -148,6 +149,30 @@ def audit(
         str | None,
         typer.Option(metavar="FILE.md", help="Write the release card too, and its JSON beside it."),
     ] = None,
+    figures: Annotated[
+        bool,
+        typer.Option(
+            "--figures",
+            help="Draw where records lie: densities of embeddings, with rough class shares of ten records or "
+            "more. The report is then as private as the data, and says so.",
+        ),
+    ] = False,
+    show_records: Annotated[
+        bool,
+        typer.Option(
+            "--show-records",
+            help="Show a few records (images) and their reconstructions. The report is then as private as "
+            "the data, and says so.",
+        ),
+    ] = False,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The owner's key for fingerprints of the private data, made if there is none; keep it with "
+            "the data. Without it only what is released is fingerprinted.",
+        ),
+    ] = None,
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
 ) -> None:
@@ -175,8 +200,8 @@ def audit(
         delimiter=delimiter,
     )
     outputs = list(output or [])
-    _check_outputs(outputs, card, sources.files)
-    report = _saved_report(sources, name)
+    _check_outputs(outputs, card, [*sources.files, *([] if key is None else [key])])
+    report = _saved_report(sources, name or key or figures or show_records)
     if report is None:
         settings = {
             "many_draws": many_draws,
@@ -185,7 +210,9 @@ def audit(
             "random_state": seed,
             "n_jobs": n_jobs,
             "name": name or os.path.basename(os.path.normpath(release)),
-            "figures": any(one.lower().endswith((".html", ".htm")) for one in outputs),
+            "fingerprint_key": None if key is None else owner_key(key),
+            "figures": figures,
+            "show_records": show_records,
         }
         report = _measure(sources, settings)
     verdicts = report.gate(max_success=max_success, max_leakage=max_leakage, min_psnr=min_psnr)
@@ -218,7 +245,7 @@ def _check_outputs(outputs: Sequence[str], card: str | None, inputs: Sequence[st
     options.check_outputs([*outputs, *cards], inputs)
 
 
-def _saved_report(sources: Sources, name: str | None) -> AuditReport | None:
+def _saved_report(sources: Sources, other: object) -> AuditReport | None:
     """The audit that RELEASE holds, if it does: then there is nothing to measure."""
     if not sources.release.lower().endswith(".json"):
         return None
@@ -228,10 +255,10 @@ def _saved_report(sources: Sources, name: str | None) -> AuditReport | None:
     report = load(sources.release)
     if not isinstance(report, AuditReport):
         return None
-    if len(sources.files) > 1 or sources.private or sources.task or sources.drop or sources.keep or name:
+    if len(sources.files) > 1 or sources.private or sources.task or sources.drop or sources.keep or other:
         raise InvalidInputError(
             f"{sources.release}: this is an audit, whose records are not read again; leave out the options "
-            "about data, or name the release itself."
+            "about data and figures, or name the release itself."
         )
     return report
 
@@ -272,7 +299,7 @@ def _print_json(
             "release": release,
             "passed": all(one.passed for one in verdicts),
             "verdicts": [one.to_dict() for one in verdicts],
-            "findings": [one.to_dict() for one in report.findings],
+            "findings": [one.to_dict() for one in report.published().findings],
             "meta": dict(report.meta),
             "output": list(written),
             "seconds": seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .output import NumberTable, plural, print_facts, show
+from .output import NumberTable, print_facts, show
 
 if TYPE_CHECKING:
     from ..audit import AuditReport, Finding, Verdict
@@ -16,12 +16,13 @@ def print_report(
 ) -> None:
     """Facts, one table an attribute, the meaning of the signs, and the verdicts last."""
     from ..report.beside import kept_sentences
-    from ..report.wording import SIGNS, attributes
+    from ..report.summary import first_lines
+    from ..report.wording import SIGNS, attributes, basis
 
-    n = report.meta.get("n_records")
+    report = report.published()
     names = ", ".join(attributes(report))
-    what = "a known distribution" if n is None else plural(n, "record")
-    print_facts(f"{release}: {what}; private: {names}.", _facts(report))
+    show(*first_lines(report))
+    print_facts(f"{release}: {basis(report)}; private: {names}.", _facts(report))
     for name in attributes(report):
         _print_adversaries(report, name)
     if sentences := kept_sentences(report):

@@ -12,10 +12,10 @@ from ..audit import AuditReport, Finding, Verdict
 from ..errors import InvalidInputError
 from ..persistence import write_atomic
 from .beside import kept_found, kept_sentences
-from .summary import bracket, chance, first, strongest
-from .wording import attributes, interval, signed, view
+from .summary import before, bracket, chance, first, first_lines, strongest
+from .wording import attributes, basis, interval, signed, view
 
-CARD_VERSION = 1
+CARD_VERSION = 2
 
 
 def release_card(report: AuditReport, verdicts: Sequence[Verdict] = ()) -> dict[str, Any]:
@@ -27,13 +27,16 @@ def release_card(report: AuditReport, verdicts: Sequence[Verdict] = ()) -> dict[
     verdicts : sequence of Verdict
         What `report.gate` gave, where limits were set.
     """
+    report = report.published()
     meta = report.meta
     return {
+        "summary": first_lines(report),
         "card_version": CARD_VERSION,
         "name": str(meta.get("name", "release")),
         "data": {
+            "of": basis(report),
             "n_records": meta.get("n_records"),
-            "sha256": dict(meta.get("fingerprint", {})),
+            "fingerprint": dict(meta.get("fingerprint", {})),
             "private": attributes(report),
             "kept": [str(name) for name in meta.get("kept", ())],
         },
@@ -53,7 +56,9 @@ def _headline(report: AuditReport) -> list[Finding]:
     """The numbers a reader needs first, for each attribute."""
     found: list[Finding | None] = []
     for name in attributes(report):
-        found += [strongest(report, name), chance(report, name), *bracket(report, "leakage", name).findings]
+        best = strongest(report, name)
+        found += [best, chance(report, name), None if best is None else before(report, best)]
+        found += bracket(report, "leakage", name).findings
     found += [*bracket(report, "utility").findings, first(report, "psnr"), first(report, "ssim")]
     found += [one for one in report.findings if one.quantity.startswith("task") and one.on == "Z"]
     found += kept_found(report)
@@ -112,7 +117,8 @@ def limits(report: AuditReport) -> dict[str, str]:
 
 def card_markdown(card: Mapping[str, Any]) -> str:
     """The card as a page of Markdown."""
-    lines = [f"# Release card: {_text(card['name'])}", ""]
+    lines = [part for one in card["summary"] for part in (_text(one), "")]
+    lines += [f"# Release card: {_text(card['name'])}", ""]
     lines += [f"**Mechanism.** {_text(card['mechanism'])}", ""]
     if card["verdicts"]:
         lines += ["## Verdict", ""]
@@ -136,9 +142,8 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         lines.append("| " + " | ".join(map(_text, [*cells, "–" if one.seed is None else one.seed])) + " |")
     data = card["data"]
     lines += ["", "## Data", ""]
-    records = "a known distribution" if data["n_records"] is None else f"{data['n_records']:,} records"
-    lines.append(f"- {records}; private: {_text(', '.join(data['private']) or 'not named')}")
-    lines += [f"- sha256 of {_text(name)}: `{digest}`" for name, digest in data["sha256"].items()]
+    lines.append(f"- {data['of']}; private: {_text(', '.join(data['private']) or 'not named')}")
+    lines += [f"- fingerprint of {_text(name)}: `{digest}`" for name, digest in data["fingerprint"].items()]
     for title, sentences in (
         ("What was audited", card["audited"]),
         ("What was not audited", card["not_audited"]),

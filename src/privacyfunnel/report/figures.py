@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..audit import AuditReport, ClassTable
 from ..errors import InvalidInputError
 from ..plotting import COLOURS, FAINT, INK, import_figure, tidy
-from .style import HALO, new_figure, plain
+from .style import new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 CLASS_COLOURS = (*COLOURS, "#999933", "#9a9a9a")
 #: Up to so many classes the cells of a confusion carry numbers, and centres and axes carry names.
 FEW, SOME = 12, 30
+#: What the rounded shares of a cell do not tell.
+UNTOLD = "#e8eaee"
 
 
 def confusion_pair(report: AuditReport, source: str | None = None) -> tuple[ClassTable | None, ClassTable]:
@@ -28,20 +30,14 @@ def confusion_pair(report: AuditReport, source: str | None = None) -> tuple[Clas
 
     By default the adversary that guesses most on Z, among those that were tried on X too if any was.
     """
-    after = [one for one in report.tables if one.on == "Z" and source in (None, one.source)]
+    after = [one for one in report.tables if one.on == "Z" and one.classes and source in (None, one.source)]
     if not after:
         named = "of any adversary" if source is None else f"of {source!r}"
         raise InvalidInputError(f"The report has no confusion {named} on the release Z.")
     raw = {(one.source, one.attribute): one for one in report.tables if one.on == "X"}
     both = [one for one in after if (one.source, one.attribute) in raw]
-    best = max(both or after, key=lambda one: float(np.trace(one.confusion)))
+    best = max(both or after, key=lambda one: one.right)
     return raw.get((best.source, best.attribute)), best
-
-
-def row_shares(table: ClassTable) -> NDArray[np.float64]:
-    """The share of each true class that is taken for each class."""
-    shares: NDArray[np.float64] = table.confusion / np.maximum(table.counts, 1)[:, None]
-    return shares
 
 
 def plot_confusion(
@@ -71,11 +67,10 @@ def plot_confusion(
 
 
 def _draw_confusion(ax: Axes, table: ClassTable) -> Any:
-    shares = row_shares(table)
+    shares = table.guessed
     n = len(shares)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
-    right = float(np.trace(table.confusion) / max(table.confusion.sum(), 1))
-    title = f"{plain(table.source)} on ${table.on}$: {100 * right:.1f} % right"
+    title = f"{plain(table.source)} on ${table.on}$: {100 * table.right:.1f} % right"
     ax.set_title(title, fontsize=9, loc="left", color=INK)
     tidy(ax, f"guessed {_named(table)}", "")
     ax.spines[["left", "bottom"]].set_visible(False)
@@ -98,57 +93,76 @@ def _named(table: ClassTable) -> str:
     return "class" if table.attribute == "private" else plain(table.attribute)
 
 
-def plot_embedding(report: AuditReport, *, size: tuple[float, float] = (7.2, 3.6)) -> Figure:
-    """Draw the UMAP embeddings of X and Z side by side, coloured by private class, centres labelled.
+def plot_embedding(report: AuditReport, *, size: tuple[float, float] = (7.2, 4.3)) -> Figure:
+    """Draw where records lie in UMAP embeddings of X and Z, side by side, with the shares of the classes.
 
-    Needs a report made with `figures=True`. Distances between islands mean little; whether a class has an
-    island of its own is what to look at.
+    Needs a report made with `figures=True`, and is as private as the data. A square stands for ten records
+    or more in one place: its area for how many, its stripes for their classes (in fifths; grey is what is not
+    told). Distances between islands mean little; whether a class has an island of its own is what to look at.
     """
-    data = report.figures_data.get("umap")
+    data = report.figures_data.get("density")
     if data is None:
         raise InvalidInputError("plot_embedding: the report has no embedding; audit with figures=True.")
-    labels = np.asarray(data["labels"])
     views = [on for on in ("X", "Z") if on in data]
     figure, axes = new_figure((size[0] * len(views) / 2, size[1]), len(views))
     for ax, on in zip(axes, views, strict=True):
-        _draw_points(ax, np.asarray(data[on], dtype=np.float64), labels)
+        _draw_cells(ax, data[on], data["side"])
         name = "raw records X" if on == "X" else "release Z"
         ax.set_title(f"UMAP of the {name}", fontsize=9.5, loc="left", color=INK)
+        left_out = f"{100 * data[on]['not_shown']:.0f} % of the records, in smaller groups, not shown"
+        ax.set_xlabel(left_out, fontsize=7.5, color=INK)
+    if len(data["classes"]) <= SOME:
+        _class_legend(figure, data["classes"])
     return figure
 
 
-def _draw_points(ax: Axes, points: NDArray[np.float64], labels: NDArray[Any]) -> None:
-    from matplotlib.patheffects import withStroke
+def _draw_cells(ax: Axes, view: Mapping[str, Any], side: int) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
 
-    for i, label in enumerate(class_order(labels)):
-        own = points[labels == label]
-        colour = class_colour(i)
-        ax.scatter(
-            own[:, 0], own[:, 1], s=5, color=colour, alpha=0.55, linewidth=0, rasterized=len(points) > 500
-        )
-    if len(set(labels.tolist())) <= SOME:
-        for i, label in enumerate(class_order(labels)):
-            x, y = np.median(points[labels == label], axis=0).tolist()
-            text = ax.text(
-                x, y, _short(label), ha="center", va="center", fontsize=9, fontweight="bold", zorder=5
-            )
-            text.set_color(class_colour(i, dark=True))
-            text.set_path_effects([withStroke(linewidth=HALO, foreground="white")])
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.set_aspect("equal", adjustable="datalim")
+    most = max(view["records"], default=1)
+    stripes, colours = [], []
+    for (column, row), records, shares in zip(view["cells"], view["records"], view["shares"], strict=True):
+        edge = 0.94 * np.sqrt(records / most)
+        left, bottom = column + 0.5 - edge / 2, row + 0.5 - edge / 2
+        for colour, begin, width in _stripes(shares):
+            stripes.append(Rectangle((left + begin * edge, bottom), width * edge, edge))
+            colours.append(colour)
+    ax.add_collection(PatchCollection(stripes, facecolors=colours, linewidths=0))
+    ax.set(xlim=(-0.5, side + 0.5), ylim=(-0.5, side + 0.5), xticks=[], yticks=[])
+    ax.set_aspect("equal")
     for spine in ax.spines.values():
         spine.set_color(FAINT)
         spine.set_linewidth(0.7)
 
 
-def class_order(labels: Sequence[str] | NDArray[Any]) -> list[str]:
-    """The classes in the order of their numbers where they are numbers, else of the alphabet."""
-    found = sorted({str(label) for label in labels})
-    try:
-        return sorted(found, key=float)
-    except ValueError:
-        return found
+def _stripes(shares: Sequence[float]) -> Iterator[tuple[str, float, float]]:
+    """Colour, begin and width of the classes of a cell, and of what its rounded shares leave open."""
+    whole, begin = max(sum(shares), 1.0), 0.0
+    for i, share in enumerate(shares):
+        if share:
+            yield class_colour(i), begin, share / whole
+            begin += share / whole
+    if begin < 0.999:
+        yield UNTOLD, begin, 1 - begin
+
+
+def _class_legend(figure: Figure, classes: Sequence[str]) -> None:
+    from matplotlib.patches import Patch
+
+    names = [*map(_short, classes), "not told"]
+    colours = [*(class_colour(i) for i in range(len(classes))), UNTOLD]
+    figure.legend(
+        handles=[Patch(color=colour, label=name) for colour, name in zip(colours, names, strict=True)],
+        loc="outside lower center",
+        ncols=min(len(names), 11),
+        fontsize=8,
+        frameon=False,
+        labelcolor=INK,
+        handlelength=0.9,
+        handleheight=0.9,
+        columnspacing=1.2,
+    )
 
 
 def class_colour(i: int, *, dark: bool = False) -> str:
@@ -165,12 +179,12 @@ def class_colour(i: int, *, dark: bool = False) -> str:
 def plot_samples(report: AuditReport, n_columns: int = 10, *, width: float = 7.2) -> Figure:
     """Draw records and beneath each its reconstruction; classes are written above.
 
-    Needs a report of images made with `figures=True`.
+    Needs a report of images made with `show_records=True`, and is as private as the data.
     """
     data = report.figures_data.get("images")
     if data is None:
         raise InvalidInputError(
-            "plot_samples: the report has no images; audit images (n, height, width) with figures=True."
+            "plot_samples: the report has no images; audit images (n, height, width) with show_records=True."
         )
     originals, copies = sample_images(data)
     n = len(originals)
@@ -189,7 +203,6 @@ def plot_samples(report: AuditReport, n_columns: int = 10, *, width: float = 7.2
             axes[2 * block + row, column].imshow(
                 images[k], cmap="gray", vmin=originals.min(), vmax=originals.max(), interpolation="nearest"
             )
-        axes[2 * block, column].set_title(_short(data["labels"][k]), fontsize=8, color=INK, pad=2)
     for block in range(n_blocks):
         for row, text in ((0, "$X$"), (1, r"$\hat{X}$")):
             axes[2 * block + row, 0].text(

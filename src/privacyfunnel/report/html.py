@@ -9,11 +9,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..audit import AuditReport, Verdict
+from ..audit.class_tables import RARE
+from ..audit.rounding import LEAST_RECORDS
 from ..errors import InvalidInputError, MissingDependencyError
 from ..persistence import write_atomic
 from . import interactive, wording
 from .card import limits
 from .pages import adversary_tables, class_rows, comparison, headline, kept_rows, leakage_rows
+from .summary import first_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +33,7 @@ def save_html(report: AuditReport, path: str | PathLike[str], verdicts: Sequence
     verdicts : sequence of Verdict
         What `report.gate` gave, where limits were set; they come first on the page.
     """
+    report = report.published()
     names = wording.attributes(report)
     sections = [
         {
@@ -47,6 +51,8 @@ def save_html(report: AuditReport, path: str | PathLike[str], verdicts: Sequence
     page = _render(
         "report.html",
         title=str(report.meta.get("name", "release")),
+        first_lines=first_lines(report),
+        basis=wording.basis(report),
         meta=report.meta,
         verdicts=verdicts,
         headline=headline(report),
@@ -77,14 +83,23 @@ def save_comparison(reports: Sequence[AuditReport], path: str | PathLike[str]) -
     """
     if len(reports) < 2:
         raise InvalidInputError(f"save_comparison: pass two reports or more; there is {len(reports)}.")
+    reports = [one.published() for one in reports]
     page = _render(
         "comparison.html",
         title="Comparison of audits",
+        first_lines=_told(reports),
         comparison=comparison(reports),
         reports=reports,
         figures=_figures(("Success against PSNR", interactive.tradeoff_figure(reports)), prefix="compare"),
     )
     write_atomic(path, page)
+
+
+def _told(reports: Sequence[AuditReport]) -> list[str]:
+    """The first lines of several reports, each with its name."""
+    return [
+        f"{report.meta.get('name', 'release')}: {line}" for report in reports for line in first_lines(report)
+    ]
 
 
 def check_installed() -> None:
@@ -113,6 +128,8 @@ def _render(template: str, **values: Any) -> str:
         ends=wording.ends,
         view=wording.view,
         common=wording.common,
+        least_records=LEAST_RECORDS,
+        rare=RARE,
         plotly_js=_plotly_js,
     )
     return pages.get_template(template).render(**values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from ..audit import AuditReport, Finding
 from ..errors import MissingDependencyError
 from ..plotting import COLOURS
-from .figures import SOME, class_colour, class_order, confusion_pair, row_shares
+from .figures import SOME, UNTOLD, class_colour, confusion_pair
 from .summary import chance
 from .tradeoffs import frontier_points, grouped, success_psnr
 from .wording import SIGNS, interval, released, signed, view, who
@@ -96,7 +97,7 @@ def leakage_figure(report: AuditReport, attribute: str) -> Any | None:
 
 def confusion_figure(report: AuditReport) -> Any | None:
     """Before and after, side by side."""
-    if not any(one.on == "Z" for one in report.tables):
+    if not any(one.on == "Z" and one.classes for one in report.tables):
         return None
     import_plotly()
     from plotly.subplots import make_subplots
@@ -110,7 +111,7 @@ def confusion_figure(report: AuditReport) -> Any | None:
         rows = np.sort(np.argsort(-after.success, kind="stable")[: 2 * SOME])
         names = [_safe(table.classes[i]) for i in rows]
         figure.add_heatmap(
-            z=row_shares(table)[np.ix_(rows, rows)].round(4),
+            z=table.guessed[np.ix_(rows, rows)],
             x=names,
             y=names,
             zmin=0,
@@ -130,8 +131,8 @@ def confusion_figure(report: AuditReport) -> Any | None:
 
 
 def embedding_figure(report: AuditReport) -> Any | None:
-    """UMAP of X and Z side by side."""
-    data = report.figures_data.get("umap")
+    """Where records lie in UMAP of X and Z: a square a cell, coloured by the class that leads there."""
+    data = report.figures_data.get("density")
     if data is None:
         return None
     import_plotly()
@@ -139,46 +140,48 @@ def embedding_figure(report: AuditReport) -> Any | None:
 
     views = [on for on in ("X", "Z") if on in data]
     figure = make_subplots(1, len(views), subplot_titles=[f"UMAP of the {view(on)}" for on in views])
-    labels = np.asarray(data["labels"])
-    classes = class_order(labels)
+    most = max((n for on in views for n in data[on]["records"]), default=1)
     for column, on in enumerate(views, 1):
-        points = np.asarray(data[on], dtype=np.float64)
-        for i, label in enumerate(classes):
-            own = points[labels == label].round(3)
+        cells, records = np.array(data[on]["cells"]).reshape(-1, 2), np.array(data[on]["records"])
+        shares = np.array(data[on]["shares"]).reshape(len(cells), -1)
+        # −1 where no share is large enough to be told.
+        leading = [int(one.argmax()) if one.any() else -1 for one in shares]
+        for i, label in [*enumerate(data["classes"]), (-1, "not told")]:
+            own = [k for k, one in enumerate(leading) if one == i]
             figure.add_scatter(
-                x=own[:, 0].tolist(),
-                y=own[:, 1].tolist(),
+                x=cells[own, 0].tolist(),
+                y=cells[own, 1].tolist(),
                 mode="markers",
                 name=_safe(label),
                 legendgroup=str(i),
-                showlegend=column == 1 and len(classes) <= SOME,
-                marker={"size": 4, "color": class_colour(i), "opacity": 0.7},
-                hovertemplate=f"{_safe(label)}<extra></extra>",
+                showlegend=column == 1 and len(data["classes"]) <= SOME,
+                marker={
+                    "size": [round(4 + 14 * math.sqrt(records[k] / most), 1) for k in own],
+                    "symbol": "square",
+                    "color": class_colour(i) if i >= 0 else UNTOLD,
+                    # A cell that several classes share is paler.
+                    "opacity": [round(0.3 + 0.8 * min(shares[k].max(), 0.8), 2) for k in own],
+                },
+                text=[_cell_text(records[k], shares[k], data["classes"]) for k in own],
+                hovertemplate="%{text}<extra></extra>",
                 row=1,
                 col=column,
             )
-        if len(classes) <= SOME:
-            for i, label in enumerate(classes):
-                centre = np.median(points[labels == label], axis=0)
-                figure.add_annotation(
-                    x=float(centre[0]),
-                    y=float(centre[1]),
-                    text=f"<b>{_safe(label)}</b>",
-                    showarrow=False,
-                    font={"color": class_colour(i, dark=True), "size": 14},
-                    bgcolor="rgba(255,255,255,0.65)",
-                    borderpad=1,
-                    row=1,
-                    col=column,
-                )
     _layout(figure, "", "")
     bare = {"showticklabels": False, "ticks": "", "mirror": True, "showline": True, "linecolor": "#8a8a8a"}
-    figure.update_xaxes(**bare)
-    figure.update_yaxes(**bare)
+    figure.update_xaxes(**bare, range=[-1, data["side"]])
+    figure.update_yaxes(**bare, range=[-1, data["side"]])
     figure.update_layout(
-        height=500, margin={"t": 90, "l": 20, "b": 20}, legend={"y": 1.09, "itemsizing": "constant"}
+        height=540, margin={"t": 90, "l": 20, "b": 20}, legend={"y": 1.09, "itemsizing": "constant"}
     )
     return figure
+
+
+def _cell_text(records: int, shares: Any, classes: Sequence[str]) -> str:
+    told = [
+        f"{_safe(name)} {100 * share:.0f} %" for name, share in zip(classes, shares, strict=True) if share
+    ]
+    return f"about {records} records: " + (", ".join(told) or "no class has a fifth")
 
 
 def tradeoff_figure(reports: Sequence[AuditReport]) -> Any | None:

@@ -41,7 +41,7 @@ def headline(report: AuditReport) -> list[dict[str, Any]]:
                 {
                     "title": f"I(Z;Y), leakage about {name}",
                     "finding": shown,
-                    "beside": [(one.source, one) for one in others],
+                    "beside": [(one.source, one) for one in others] + _exact_before(report, shown),
                     "by": shown.source,
                 }
             )
@@ -53,6 +53,13 @@ def headline(report: AuditReport) -> list[dict[str, Any]]:
     if psnr is not None:
         tiles.append({"title": "PSNR", "finding": psnr, "beside": [], "by": psnr.source})
     return tiles
+
+
+def _exact_before(report: AuditReport, finding: Finding) -> list[tuple[str, Finding]]:
+    """The same number of raw records, where both are of one joint distribution."""
+    found = before(report, finding)
+    alike = found is not None and (found.source, found.kind) == (finding.source, finding.kind)
+    return [("on raw records X", found)] if found is not None and alike else []
 
 
 def adversary_rows(report: AuditReport, attribute: str) -> list[dict[str, Any]]:
@@ -110,7 +117,7 @@ def kept_rows(report: AuditReport) -> list[Finding]:
 
 def class_rows(report: AuditReport) -> dict[str, Any] | None:
     """Success on each class before and after, of the adversary that guesses most; the best guessed first."""
-    if not any(one.on == "Z" for one in report.tables):
+    if not any(one.on == "Z" and one.classes for one in report.tables):
         return None
     raw, after = confusion_pair(report)
     order = sorted(range(len(after.classes)), key=lambda i: (-after.success[i], i))
@@ -120,7 +127,7 @@ def class_rows(report: AuditReport) -> dict[str, Any] | None:
         rows.append(
             {
                 "name": str(after.classes[i]),
-                "n": int(after.counts[i]),
+                "size": float(after.sizes[i]),
                 "success": float(after.success[i]),
                 "interval": after.intervals[i].tolist(),
                 "false": float(after.false_guesses[i]),
@@ -151,7 +158,7 @@ def comparison(reports: Sequence[AuditReport]) -> dict[str, Any]:
         for name in names:
             value, low, high = (row[f"{name}: {part}"] for part in ("value", "low", "high"))
             missing = value is None or value != value
-            certain = missing or low == high == value
+            certain = missing or low is None or low != low
             cell = {"value": value, "interval": None if certain else (low, high)}
             cells.append(None if missing else {**cell, "differs": row.get(f"{name}: differs") is True})
         keys = {key: row[key] for key in ("quantity", "attribute", "on", "source", "kind")}

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: White text of a figure's labels is kept readable by an outline of this width.
-HALO = 2.2
-
 
 def new_figure(size: tuple[float, float], n_axes: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
     """A figure with axes side by side, without matplotlib's global state."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..audit import AuditReport, Finding
 from ..audit.findings import is_kept_view
-from .wording import released
+from .wording import attributes, number, released, view
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,34 @@ def before(report: AuditReport, finding: Finding) -> Finding | None:
     found = report.find(finding.quantity, on="X", attribute=finding.attribute)
     own = next((one for one in found if one.source == finding.source), None)
     return own or max(found, key=lambda one: one.value, default=None)
+
+
+#: Who is right so often, by what the number is.
+_ATTACKERS = {"exact": "The best attacker", "lower bound": "The strongest attacker tried"}
+
+
+def first_lines(report: AuditReport) -> list[str]:
+    """What stands first on everything about a report: whether to keep it, and what attackers reach."""
+    sentences = [sentence(report, name) for name in attributes(report)]
+    return [one for one in (report.notice, *sentences) if one]
+
+
+def sentence(report: AuditReport, attribute: str) -> str:
+    """How often an attacker is right with the release, without it, and with the raw records."""
+    best = strongest(report, attribute)
+    if best is None:
+        return f"How often an attacker is right about {attribute} was not measured."
+    who = _ATTACKERS.get(best.kind, "An attacker who knows the mechanism")
+    seen = "" if best.on in ("Z", "X_hat") else f" from {view(best.on)}"
+    others = [
+        f"{word} {'it was not measured' if one is None else number(one.value, 'share')}"
+        for word, one in (
+            ("without the release", chance(report, attribute)),
+            ("with the raw records", before(report, best)),
+        )
+    ]
+    share = number(best.value, "share")
+    return f"{who} is right about {attribute} {share} of the time{seen}; {', '.join(others)}."
 
 
 def first(report: AuditReport, quantity: str) -> Finding | None:

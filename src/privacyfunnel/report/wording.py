@@ -79,6 +79,14 @@ def ends(low: float, high: float, unit: str) -> str:
     return f"{first.removesuffix(tail).rstrip() if tail in ('%', 'bit', 'dB') else first} to {second}"
 
 
+def basis(report: AuditReport) -> str:
+    """What the numbers are of; a joint that was counted in records is not a known one."""
+    n = report.meta.get("n_records")
+    if n is None:
+        return "a known distribution"
+    return f"a distribution counted in {n:,} records" if report.meta.get("from_joint") else f"{n:,} records"
+
+
 def attributes(report: AuditReport) -> list[str]:
     """The private attributes of a report, in its order."""
     tasks = {one["name"] for one in report.meta.get("tasks", ())}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from threading import RLock
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -68,8 +68,8 @@ class ClusteringAdversary:
         return f"ClusteringAdversary({self.embed}, {self.n_clusters!r})"
 
 
-def umap_embedding(Z: FloatArray, seed: int, graph: NeighbourGraph | None = None) -> FloatArray:
-    """UMAP's two-dimensional embedding, from exact neighbours."""
+def import_umap() -> Any:
+    """The class UMAP, or MissingDependencyError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -77,9 +77,26 @@ def umap_embedding(Z: FloatArray, seed: int, graph: NeighbourGraph | None = None
             from umap import UMAP
     except ImportError as error:
         raise MissingDependencyError(
-            f"The UMAP adversary needs {error.name}: pip install 'privacyfunnel[audit]', or pass "
-            "adversaries= without it."
+            f"The UMAP adversary and figures of embeddings need {error.name}: pip install "
+            "'privacyfunnel[audit]', or pass adversaries= without it and no figures=."
         ) from None
+    return UMAP
+
+
+def umap_embedding(
+    Z: FloatArray,
+    seed: int,
+    graph: NeighbourGraph | None = None,
+    *,
+    start: Literal["spectral", "random"] = "spectral",
+) -> FloatArray:
+    """UMAP's two-dimensional embedding, from exact neighbours.
+
+    A spectral start, for which there must be enough points, is nearly the same whatever the seed is.
+    """
+    embedding = import_umap()
+    from tqdm.auto import tqdm
+
     if len(Z) < 4 or not np.ptp(Z, axis=0).any():  # nothing to lay out
         return np.zeros((len(Z), 2))
     k = min(N_NEIGHBORS, len(Z) - 1)
@@ -89,11 +106,11 @@ def umap_embedding(Z: FloatArray, seed: int, graph: NeighbourGraph | None = None
     own = np.arange(len(Z))
     indices = np.column_stack([own, graph.indices[:, : k - 1]])
     distances = np.column_stack([np.zeros(len(Z)), graph.distances[:, : k - 1]])
-    embedder = UMAP(
+    embedder = embedding(
         n_neighbors=k,
         n_components=2,
         n_epochs=N_EPOCHS,
-        init="random" if len(Z) <= FEW else "spectral",
+        init="random" if len(Z) <= FEW else start,
         random_state=seed,
         n_jobs=1,
         precomputed_knn=(indices, distances.astype(np.float32)),
