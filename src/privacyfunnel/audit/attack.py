@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .adversaries.clustering import ClusteringAdversary, cross_matched, match_clusters, umap_embedding
 from .adversaries.crossfit import cross_calibrated
 from .adversaries.numeric import cross_shrunk
-from .adversaries.protocol import Adversary, NumericAdversary
+from .adversaries.protocol import Adversary, CrossPredictor, NumericAdversary
 from .bits import bits_finding
 from .context import Context
 from .findings import ClassTable, Finding
@@ -21,7 +21,7 @@ from .guesses import difference_finding, guess_findings
 from .inputs import Attribute
 from .intervals import clipped, repeated_interval
 from .numbers import number_findings
-from .work import Piece, class_pieces, class_result, cluster_piece, number_piece
+from .work import EMBEDDING, Piece, class_pieces, class_result, cluster_piece, number_piece
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -46,11 +46,14 @@ class View:
         One a repeat; supervised adversaries take the first.
     notes : str
         What was done to the records before.
+    symbols : (n,) int array, optional
+        Of all records, where the view is a finite alphabet.
     """
 
     on: str
     codes: list[FloatArray]
     notes: str = ""
+    symbols: IntArray | None = None
 
 
 @dataclass(eq=False)
@@ -63,19 +66,23 @@ class Attack:
 
 @dataclass(eq=False)
 class Outcome:
-    """What the attacks found; guesses by (attribute, adversary, view), embeddings by view."""
+    """What the attacks found; guesses by (attribute, adversary, view), embeddings by view.
+
+    `rows` are the records that the embeddings are of.
+    """
 
     findings: list[Finding] = field(default_factory=list)
     tables: list[ClassTable] = field(default_factory=list)
     guesses: dict[tuple[str, str, str], IntArray] = field(default_factory=dict)
     points: dict[str, FloatArray] = field(default_factory=dict)
+    rows: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     reconstructed: FloatArray | None = None
 
 
 def class_attack(
     context: Context,
     outcome: Outcome,
-    adversary: Adversary,
+    adversary: Adversary | CrossPredictor,
     view: View,
     attribute: Attribute,
     folds: IntArray,
@@ -190,7 +197,8 @@ def cluster_attack(
 def embedding_only(outcome: Outcome, view: View, seed: int) -> Attack:
     """The embedding of a view for figures, where no adversary needs it."""
     key = ("embedding", view.on)
-    piece = Piece(key, umap_embedding, (view.codes[0], seed), 1e6, f"UMAP on {view.on}")
+    codes = view.codes[0]
+    piece = Piece(key, umap_embedding, (codes, seed), 2e-3 * len(codes), f"UMAP on {view.on}", EMBEDDING)
 
     def read(results: dict[Hashable, Any]) -> None:
         outcome.points[view.on] = results[key]

@@ -19,9 +19,10 @@ def figures_of(given: Given, outcome: Outcome, seed: int) -> dict[str, Any]:
     first = given.attributes[0]
     shown: dict[str, Any] = {}
     if outcome.points:
-        rows = np.sort(rng.permutation(given.n)[:MOST_POINTS])
+        places = np.sort(rng.permutation(len(outcome.rows))[:MOST_POINTS])
+        rows = outcome.rows[places]
         points = {
-            on: np.round(outcome.points[on][rows], 4).tolist() for on in ("X", "Z") if on in outcome.points
+            on: np.round(outcome.points[on][places], 4).tolist() for on in ("X", "Z") if on in outcome.points
         }
         shown["umap"] = {"rows": rows.tolist(), "labels": _labels(first, rows), **points}
     copies, X = outcome.reconstructed, given.X

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from .context import Context
 from .findings import ClassTable, Finding
 from .inputs import Attribute
 from .intervals import clipped, mean_interval, permutation_test, repeated_interval, wilson_interval
+from .unmeasured import LEAST
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -50,6 +52,7 @@ def guess_findings(
         *_worst_class(context, attribute, table, hits, threat_model),
     ]
     if on != "X":
+        found += _lift(context, attribute, table, threat_model)
         rng = np.random.default_rng([context.seed, 7])
         p, null = permutation_test(guesses[0], y, N_PERMUTATIONS, rng)
         told = (
@@ -124,6 +127,37 @@ def _worst_class(
             notes=f"Class {attribute.classes[most]}, {counts[most]} records.",
             **more,
         ),
+    ]
+
+
+def _lift(context: Context, attribute: Attribute, table: ClassTable, threat_model: str) -> list[Finding]:
+    """How much likelier a class is among those whom the adversary takes for it, if these are not too few.
+
+    The interval holds for all classes at once (Bonferroni), as the class was picked for its value.
+    """
+    guessed, right = table.confusion.sum(axis=0), np.diag(table.confusion)
+    judged = (guessed >= LEAST) & (table.counts >= LEAST)
+    if not judged.any() or attribute.n_classes < 2:
+        return []
+    level = 1 - (1 - context.confidence) / int(judged.sum())
+    low, high = wilson_interval(right[judged], guessed[judged], level)
+    base = table.counts[judged] / table.counts.sum()
+    with np.errstate(divide="ignore"):
+        shares = right[judged] / guessed[judged]
+        value, *ends = (max(float(np.log2(part / base).max()), 0.0) for part in (shares, low, high))
+    return [
+        context.finding(
+            "lift",
+            value,
+            "lower bound",
+            "bits",
+            table.source,
+            attribute,
+            table.on,
+            clipped((ends[0], ends[1]), value, 0.0, math.inf),
+            threat_model=threat_model,
+            notes="Of the class for which it is the largest, among those whom the adversary takes for it.",
+        )
     ]
 
 

@@ -11,8 +11,9 @@ from .given import Given
 PACKAGES = ("privacyfunnel", "numpy", "scipy", "scikit-learn", "umap-learn")
 
 TRAINED_ON = "Whether the mechanism was trained on these records: audit it on others."
+NOT_TRIED = "Adversaries that were not tried."
 ALWAYS_OPEN = (
-    "Adversaries that were not tried, and knowledge about people that comes from elsewhere.",
+    "Knowledge about people that comes from elsewhere.",
     "Several releases of one record, unless many_draws was set.",
     "Records that are distributed in another way than these.",
 )
@@ -27,21 +28,23 @@ def describe_audit(
     given: Given | None = None,
     not_audited: list[str] | None = None,
     n_jobs: int = 1,
+    n_samples: int | None = None,
 ) -> dict[str, Any]:
-    """The `meta` of a report, in JSON types."""
+    """The `meta` of a report, in JSON types; `n_samples` records are behind a joint, None for a known one."""
+    known = given is None and n_samples is None
     described = repr(mechanism) if given is None else given.release.description
     attributes = [] if given is None else [one.describe() for one in given.attributes]
     meta: dict[str, Any] = {
         "name": name or (type(mechanism).__name__ if mechanism is not None else "released codes"),
         "mechanism": described,
-        "n_records": None if given is None else given.n,
+        "n_records": n_samples if given is None else given.n,
         "attributes": attributes,
         "tasks": [] if given is None else [one.describe() for one in given.tasks],
         "fingerprint": {} if given is None else dict(given.fingerprints),
         "settings": settings,
         "versions": {"python": platform.python_version(), **_versions()},
-        "audited": _audited(given),
-        "not_audited": [*(not_audited or []), *([] if given is None else [TRAINED_ON]), *ALWAYS_OPEN],
+        "audited": _audited(given, n_samples),
+        "not_audited": [*(not_audited or []), *([] if known else [TRAINED_ON, NOT_TRIED]), *ALWAYS_OPEN],
         "run": {"seconds": round(time.perf_counter() - begun, 3), "n_jobs": n_jobs},
     }
     if given is not None and not given.release.seeded:
@@ -51,9 +54,10 @@ def describe_audit(
     return meta
 
 
-def _audited(given: Given | None) -> list[str]:
+def _audited(given: Given | None, n_samples: int | None) -> list[str]:
     if given is None:
-        return ["A table mechanism on a joint distribution."]
+        joint = "a known joint distribution" if n_samples is None else f"the joint of {n_samples:,} records"
+        return [f"A table mechanism on {joint}."]
     names = ", ".join(one.name for one in given.attributes)
     return [f"{given.n} records, private: {names}.", f"Released by: {given.release.description}"]
 

@@ -70,8 +70,11 @@ class AuditReport:
     def to_frame(self) -> Any:
         """One row a finding, in whichever frame library is installed."""
         names = ("quantity", "attribute", "on", "source", "value", "low", "high", "kind", "unit")
-        rest = ("confidence", "n_samples", "seed", "threat_model", "notes")
-        return make_frame({name: [getattr(one, name) for one in self.findings] for name in names + rest})
+        rest = ("n_samples", "seed", "threat_model", "notes")
+        columns = {name: [getattr(one, name) for one in self.findings] for name in names}
+        # A level belongs to an interval: where there is none, nothing holds at 95 %.
+        columns["confidence"] = [None if one.interval is None else one.confidence for one in self.findings]
+        return make_frame(columns | {name: [getattr(one, name) for one in self.findings] for name in rest})
 
     def class_frame(self) -> Any:
         """One row a class and adversary: success with its interval, false guesses, records."""
@@ -94,6 +97,8 @@ class AuditReport:
         max_success: float | None = None,
         max_leakage: float | None = None,
         min_psnr: float | None = None,
+        max_lift: float | None = None,
+        min_group: float | None = None,
     ) -> tuple[Verdict, ...]:
         """Whether the release keeps stated limits, judged by the pessimistic end of each interval.
 
@@ -105,18 +110,30 @@ class AuditReport:
             Bits.
         min_psnr : float, optional
             dB.
+        max_lift : float, optional
+            Bits: the most that the release may raise anybody's likelihood of a private class.
+        min_group : float, optional
+            Records that the smallest group which the release sets apart must have.
 
         Returns
         -------
-        A verdict for each limit given. What was not measured does not pass.
+        A verdict for each limit given. What was not measured does not pass: classes and symbols of fewer
+        than ten records count as told, unless an exact value or an upper bound keeps the limit.
         """
-        return judge(self.findings, max_success=max_success, max_leakage=max_leakage, min_psnr=min_psnr)
+        return judge(
+            self.findings,
+            max_success=max_success,
+            max_leakage=max_leakage,
+            min_psnr=min_psnr,
+            max_lift=max_lift,
+            min_group=min_group,
+        )
 
     def compare(self, others: Sequence[AuditReport]) -> Any:
         """This report beside others: one row a number, with the values and intervals of each report.
 
         `differs` says whether the interval of a report and that of this one have nothing in common; None
-        where one of them has no such number.
+        where one of them has no such number, or no interval for it.
         """
         reports = [self, *others]
         names = _distinct([str(one.meta.get("name", "report")) for one in reports])
@@ -192,4 +209,7 @@ def _distinct(names: list[str]) -> list[str]:
 def _differs(first: Finding | None, second: Finding | None) -> bool | None:
     if first is None or second is None:
         return None
-    return second.low > first.high or second.high < first.low
+    ends = first.low, first.high, second.low, second.high
+    if ends[0] is None or ends[1] is None or ends[2] is None or ends[3] is None:
+        return None
+    return ends[2] > ends[1] or ends[3] < ends[0]

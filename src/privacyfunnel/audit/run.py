@@ -34,6 +34,7 @@ def audit(
     many_draws: int = 0,
     n_repeats: int = 3,
     n_folds: int = 3,
+    effort: str = "default",
     figures: bool = False,
     confidence: float = 0.95,
     random_state: int | None = 0,
@@ -73,6 +74,9 @@ def audit(
         Draws of the codes and of the embedding behind clustering and reconstruction; their spread is part
         of the interval.
     n_folds : int
+    effort : {"default", "quick", "thorough"}
+        How hard the adversaries try: they learn from 20,000 records at most, from 5,000 (and only lines and
+        trees), or from all. Where there are more records, they are tried on a sample, and the report says so.
     figures : bool
         Whether to keep a sample of embedded points and images in the report.
     confidence : float
@@ -82,7 +86,8 @@ def audit(
     n_jobs : int
         Processes; −1 for all cores. Does not change the report.
     progress : bool, optional
-        Whether to show a progress bar; by default when a person watches.
+        Whether to show a progress bar; by default when a person watches. The time that a long audit will
+        take is said first, on stderr, unless this is False.
     name : str, optional
         What the report calls the release.
 
@@ -94,7 +99,7 @@ def audit(
     if isinstance(X, Joint):
         joint, X = X, None
     seed = int(np.random.default_rng().integers(2**31)) if random_state is None else int(random_state)
-    settings = Settings(int(n_folds), int(n_repeats), int(many_draws), float(confidence), seed)
+    settings = Settings(int(n_folds), int(n_repeats), int(many_draws), float(confidence), seed, effort)
     context = Context(settings.confidence, seed)
     exact, unnamed = [], "private"
     if joint is not None:
@@ -105,7 +110,9 @@ def audit(
         unnamed = ", ".join(joint.y_names)
         exact = exact_findings(mechanism, joint, confidence=settings.confidence, seed=seed)
         if X is None and Z is None:
-            meta = describe_audit(mechanism, asdict(settings), name=name, begun=begun)
+            meta = describe_audit(
+                mechanism, asdict(settings), name=name, begun=begun, n_samples=joint.n_samples
+            )
             return AuditReport(tuple(exact), (), meta)
     given = read_input(mechanism, X, private, Z, X_hat, task, unnamed)
     plan = Plan(context, settings, given, adversaries)

@@ -11,7 +11,7 @@ from typing import Any
 from ..audit import AuditReport, Finding, Verdict
 from ..errors import InvalidInputError
 from ..persistence import write_atomic
-from .summary import bracket, chance, first, strongest
+from .summary import bracket, chance, first, largest_lift, smallest_group, strongest, unmeasured
 from .wording import attributes, interval, signed, view
 
 CARD_VERSION = 1
@@ -51,6 +51,7 @@ def _headline(report: AuditReport) -> list[Finding]:
     found: list[Finding | None] = []
     for name in attributes(report):
         found += [strongest(report, name), chance(report, name), *bracket(report, "leakage", name).findings]
+        found += [largest_lift(report, name), smallest_group(report, name), *unmeasured(report, name)]
     found += [*bracket(report, "utility").findings, first(report, "psnr"), first(report, "ssim")]
     found += [one for one in report.findings if one.quantity.startswith("task") and one.on == "Z"]
     return [one for one in found if one is not None]
@@ -86,9 +87,11 @@ def limits(report: AuditReport) -> dict[str, str]:
             "years, they can be worse."
         ),
         "Adversaries not tried": (
-            "Exact values and upper bounds hold for every adversary who sees one release. A success or a "
-            "lower bound says only what the adversaries tried reached: one with more records, more time or a "
-            f"better idea may reach more.{listed}"
+            "The numbers are exact and hold for every adversary who sees one release."
+            if exact and report.meta.get("n_records") is None
+            else "Exact values and upper bounds hold for every adversary who sees one release. A success "
+            "or a lower bound says only what the adversaries tried reached: one with more records, more time "
+            f"or a better idea may reach more.{listed}"
         ),
         "Records the mechanism was made from": (
             "On the records that a mechanism was trained on, leakage looks smaller than on new ones. The "

@@ -14,7 +14,7 @@ from ..plotting import COLOURS
 from .figures import SOME, class_colour, class_order, confusion_pair, row_shares
 from .summary import chance
 from .tradeoffs import frontier_points, grouped, success_psnr
-from .wording import SIGNS, interval, released, signed, view, who
+from .wording import SIGNS, interval, reach, released, signed, view, who
 
 NEEDS = "The page of a report needs plotly and jinja2. Install them with: pip install 'privacyfunnel[plot]'"
 _SYMBOLS = {"exact": "diamond", "lower bound": "triangle-right", "upper bound": "triangle-left"}
@@ -238,8 +238,8 @@ def _bars(found: Sequence[Finding], colour: str) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [one.high - one.value for one in found],
-        "arrayminus": [one.value - one.low for one in found],
+        "array": [reach(one)[1] for one in found],
+        "arrayminus": [reach(one)[0] for one in found],
         "color": colour,
         "thickness": 1.2,
         "width": 3,
