@@ -50,6 +50,12 @@ def progress_bar(description: str, enabled: bool | None = None) -> Iterator[Repo
         bar.stop()
 
 
+def say_first(text: str, enabled: bool | None = None) -> None:
+    """One line on stderr before long work begins, for people and logs; none where progress is off."""
+    if enabled is not False:
+        print(text, file=sys.stderr, flush=True)
+
+
 @contextmanager
 def status_line(description: str, enabled: bool | None = None) -> Iterator[Callable[[str], None]]:
     """Yield `show(text)` for work whose length is not known, shown as that of `progress_bar`."""

@@ -215,7 +215,7 @@ def held_out_leakage(
     """
     require_pair(mechanism, joint, "held_out_leakage")
     interval = leakage_interval(mechanism, joint, level=level, n_draws=n_draws, held_out=True, rng=rng)
-    table = _rows_for(mechanism, joint)
+    table = rows_for(mechanism, joint)
     value = utility_and_leakage(joint.p_xy, table)[1]
     if joint.n_samples is not None:
         value = max(0.0, value - leakage_bias(joint.p_xy, table, joint.n_samples))
@@ -264,7 +264,7 @@ def _check(
     least = math.ceil(4 / (1 - level))
     if whole_number("n_draws", n_draws) < least:
         raise InvalidInputError(f"n_draws must be at least {least} for level {level}; it is {n_draws}.")
-    return _rows_for(mechanism, joint), joint.n_samples
+    return rows_for(mechanism, joint), joint.n_samples
 
 
 def _most_leakage(joint: Joint, table: FloatArray) -> float:
@@ -272,7 +272,7 @@ def _most_leakage(joint: Joint, table: FloatArray) -> float:
     return math.log2(min(joint.n_y, table.shape[1]))
 
 
-def _rows_for(mechanism: TableMechanism, joint: Joint) -> FloatArray:
+def rows_for(mechanism: TableMechanism, joint: Joint) -> FloatArray:
     """The mechanism's rows in the order of the joint's letters."""
     letters = tuple(map(canonical_label, joint.x_labels))
     if mechanism.x_labels == letters:

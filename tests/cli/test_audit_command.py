@@ -61,11 +61,11 @@ def read(ended: Ended) -> dict[str, Any]:
     return values
 
 
-def success(values: dict[str, Any], on: str = "Z") -> dict[str, Any]:
+def success(values: dict[str, Any], on: str = "Z", source: str = "logistic regression") -> dict[str, Any]:
     (found,) = [
         one
         for one in values["findings"]
-        if (one["quantity"], one["on"], one["source"]) == ("success", on, "logistic regression")
+        if (one["quantity"], one["on"], one["source"]) == ("success", on, source)
     ]
     return dict(found)
 
@@ -94,6 +94,9 @@ def test_codes_with_records_and_reconstructions(pfunnel: Run, npz: Path, arrays:
         (["--max-success", 0.4], 1, ["Failed: success"]),
         (["--max-success", 1, "--max-leakage", 0.1], 1, ["Passed: success", "Failed: leakage"]),
         (["--min-psnr", 45], 1, ["Failed: psnr may be as low as"]),
+        (["--max-lift", 0.1], 1, ["Failed: lift may be as high as"]),
+        (["--max-lift", 9, "--min-group", 5], 0, ["Passed: lift", "Passed: the smallest group"]),
+        (["--min-group", 151], 1, ["Failed: the smallest group may be as low as"]),
         ([], 0, []),
     ],
 )
@@ -159,9 +162,9 @@ def test_texts_are_categories_and_a_single_column_is_symbols(pfunnel: Run, tmp_p
     rows = [[str(i % 3), "xy"[i % 2], "pq"[i % 2]] for i in range(60)]
     table = write_csv(tmp_path / "t.csv", rows, ["z", "word", "secret"])
     both = read(pfunnel("audit", table, "--private", "secret", "--json"))
-    assert success(both)["value"] == 1.0  # word tells it
+    assert success(both, source="counts of symbols")["value"] == 1.0  # word tells it
     one = read(pfunnel("audit", table, "--private", "secret", "--drop", "word", "--json"))
-    assert success(one)["value"] < 0.7
+    assert success(one, source="counts of symbols")["value"] < 0.7
     assert "counts of symbols and classes" in {found["source"] for found in one["findings"]}
 
 
@@ -178,7 +181,8 @@ def test_a_mechanism_whose_letters_are_numbers_reads_csv(pfunnel: Run, tmp_path:
     table = pf.TableMechanism(np.eye(2), x_labels=(7, 8), x_names=("code",), private_names=("y",))
     table.save(tmp_path / "m.json")
     data = write_csv(tmp_path / "d.csv", [[str(7 + i % 2), "ab"[i % 2]] for i in range(40)], ["code", "y"])
-    assert success(read(pfunnel("audit", tmp_path / "m.json", "--data", data, "--json")))["value"] == 1.0
+    values = read(pfunnel("audit", tmp_path / "m.json", "--data", data, "--json"))
+    assert success(values, source="counts of symbols")["value"] == 1.0
 
 
 def test_a_model_and_its_records(pfunnel: Run, npz: Path) -> None:
@@ -244,6 +248,8 @@ def test_a_task_is_measured(pfunnel: Run, codes: Path) -> None:
         (["{audited}", "-o", "{audited}"], "is read by this command"),
         (["{audited}", "-o", "{npz}.json", "--card", "{npz}.md"], "another output too"),
         (["{mechanism}"], "--data FILE"),
+        (["{npz}", "--quick", "--thorough"], "opposite things"),
+        (["{codes}", "--private", "kind", "--max-lift", -1], "0 or more"),
         (["{npz}", "--private", "z"], "one value a record"),
         (["{npz}", "--labels", "{people}", "--private", "sex"], "60 values of private"),
         (["{codes}", "--private", "kind", "--drop", "a", "--drop", "b"], "no column is left"),
@@ -266,6 +272,39 @@ def test_bad_input_is_one_line(
     assert words in ended.err
     assert ended.err.startswith("error: ")
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", ["1e200", "-1e308"])
+def test_numbers_that_nobody_can_square_get_a_sentence(pfunnel: Run, tmp_path: Path, number: str) -> None:
+    rows = [[str(i), "0.5", "pq"[i % 2]] for i in range(30)]
+    rows[7][1] = number
+    ended = pfunnel("audit", write_csv(tmp_path / "t.csv", rows, ["a", "b", "y"]), "--private", "y")
+    assert (ended.code, ended.out) == (2, "")
+    assert "record 8 has" in ended.err
+    assert "in column 'b', beyond" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_who_is_worst_off_and_what_was_not_measured_are_told(pfunnel: Run, tmp_path: Path) -> None:
+    rows = [["abc"[i % 3], "pq"[i * i % 7 % 2]] for i in range(90)] + [["a", "rare"]] * 4
+    table = write_csv(tmp_path / "t.csv", rows, ["z", "y"])
+    ended = pfunnel("audit", table, "--private", "y", "--max-leakage", 0.2, "--card", tmp_path / "card.md")
+    assert ended.code == 1
+    assert "Worst off" in ended.out
+    assert "Not measured" in ended.out
+    card = (tmp_path / "card.md").read_text(encoding="utf-8")
+    for words in ("lift", "group size", "unmeasured leakage", "unmeasured success"):
+        assert f"| {words} | y |" in card
+    page = tmp_path / "page.html"
+    assert pfunnel("audit", table, "--private", "y", "-o", page).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "Who is worst off, y" in text
+    assert "counted as told" in text
+
+
+def test_a_finite_alphabet_needs_no_network(pfunnel: Run, mechanism: Path, people: Path) -> None:
+    tried = read(pfunnel("audit", mechanism, "--data", people, "--json"))["meta"]["settings"]["adversaries"]
+    assert set(tried) == {"Bayes adversary", "counts of symbols", "order of the rows"}
 
 
 def test_names_of_people_are_no_categories(pfunnel: Run, tmp_path: Path) -> None:

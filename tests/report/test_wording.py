@@ -90,6 +90,25 @@ def test_an_estimate_that_an_upper_bound_contradicts_is_not_picked():
     assert bracket(AuditReport((high, ceiling)), "leakage").middle == high
 
 
+def test_an_estimate_below_a_lower_bound_is_not_shown_beside_it():
+    low = finding("leakage", 0.693, "estimate", "neighbours")
+    reached = finding("leakage", 0.737, "lower bound", "lines")
+    assert bracket(AuditReport((low, reached)), "leakage").findings == [reached]
+    assert bracket(AuditReport((low,)), "leakage").middle == low
+
+
+def test_what_the_order_tells_is_no_part_of_the_bracket_of_one_release():
+    order = finding("leakage", 1.0, "lower bound", "order of the rows", "order")
+    ceiling = finding("leakage", 0.1, "upper bound", "known table")
+    assert bracket(AuditReport((order, ceiling)), "leakage").findings == [ceiling]
+
+
+def test_records_are_counted_in_words():
+    assert [number(value, "records") for value in (1, 21, 3.25, 32561)] == [
+        *("1 record", "21 records", "3.25 records", "32,561 records")
+    ]
+
+
 def test_attributes_are_named_once():
     report = make_report()
     assert attributes(report) == ["colour"]

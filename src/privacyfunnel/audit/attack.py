@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .adversaries.clustering import ClusteringAdversary, cross_matched, match_clusters
 from .adversaries.crossfit import cross_calibrated
 from .adversaries.numeric import cross_shrunk
-from .adversaries.protocol import Adversary, NumericAdversary
+from .adversaries.protocol import Adversary, CrossPredictor, NumericAdversary
 from .bits import bits_finding
 from .class_tables import ClassTable
 from .context import Context
@@ -47,11 +47,14 @@ class View:
         One a repeat; supervised adversaries take the first.
     notes : str
         What was done to the records before.
+    symbols : (n,) int array, optional
+        Of all records, where the view is a finite alphabet.
     """
 
     on: str
     codes: list[FloatArray]
     notes: str = ""
+    symbols: IntArray | None = None
 
 
 @dataclass(eq=False)
@@ -76,7 +79,7 @@ class Outcome:
 def class_attack(
     context: Context,
     outcome: Outcome,
-    adversary: Adversary,
+    adversary: Adversary | CrossPredictor,
     view: View,
     attribute: Attribute,
     folds: IntArray,

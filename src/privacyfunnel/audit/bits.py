@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from .findings import ENTROPY, Finding, Kind
 from .inputs import Attribute
 from .intervals import clipped, mean_interval, normal_quantile, wilson_interval
 from .rounding import LEAST_RECORDS
+from .unmeasured import class_gaps
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -28,8 +30,11 @@ N_NULL = 20
 WIDEST = 0.5
 
 
-def attribute_findings(context: Context, attribute: Attribute) -> list[Finding]:
-    """What is known without looking at the release: chance, and the entropy that bounds all leakage."""
+def attribute_findings(context: Context, attribute: Attribute, judged: IntArray) -> list[Finding]:
+    """What is known without the release: chance, the entropy that bounds all leakage, and rare classes.
+
+    `judged` are the classes of the records that adversaries are tried on.
+    """
     n, counts = len(attribute.y), np.bincount(attribute.y, minlength=attribute.n_classes)
     low, high = wilson_interval(counts.max(), n, context.confidence)
     largest = attribute.classes[int(counts.argmax())]
@@ -44,9 +49,15 @@ def attribute_findings(context: Context, attribute: Attribute) -> list[Finding]:
             attribute,
             "",
             (float(low), float(high)),
-            notes=f"The largest class is {largest}." if counts.max() >= LEAST_RECORDS else "",
+            notes="All records are of one class: there is nothing to test."
+            if attribute.n_classes < 2
+            else f"The largest class is {largest}."
+            if counts.max() >= LEAST_RECORDS
+            else "",
         )
     ]
+    if attribute.n_classes < 2:
+        return found
     if attribute.values is None:
         value, interval = _entropy(counts, context.confidence)
         found.append(
@@ -61,7 +72,15 @@ def attribute_findings(context: Context, attribute: Attribute) -> list[Finding]:
                 notes="H(Y): nothing can tell more about Y than there is to know.",
             )
         )
-    return found
+    return found + class_gaps(context, attribute, judged)
+
+
+def most_bits(attribute: Attribute, confidence: float) -> float:
+    """The upper end of H(Y) of an attribute with classes: no interval of what leaks reaches beyond it."""
+    if attribute.n_classes < 2:
+        return 0.0
+    counts = np.bincount(attribute.y, minlength=attribute.n_classes)
+    return _entropy(counts, confidence)[1][1]
 
 
 def _entropy(counts: IntArray, confidence: float) -> tuple[float, tuple[float, float]]:
@@ -88,9 +107,10 @@ def bits_finding(
 ) -> Finding:
     """The lower bound on I(Z;Y) that calibrated held-out probabilities prove."""
     bound = bound_of(source, q, attribute.y, context.confidence, n_train, calibration)
-    # 0 is a lower bound too, and log2 of the number of classes one from above.
+    # 0 is a lower bound too, and H(Y) one from above.
     value = max(0.0, bound.value)
-    interval = clipped((bound.interval.low, bound.interval.high), value, 0.0, math.log2(attribute.n_classes))
+    ends, most = (bound.interval.low, bound.interval.high), most_bits(attribute, context.confidence)
+    interval = clipped(ends, value, 0.0, most)
     cut = "" if attribute.values is None else f"Of the attribute cut into {attribute.n_classes} classes. "
     notes = (
         f"{cut}H(Y) − cross-entropy of P(y|z) learnt from {n_train} other records; "
@@ -110,6 +130,23 @@ def bits_finding(
     )
 
 
+def marked_short(findings: list[Finding]) -> list[Finding]:
+    """The findings, with a word at every estimate of what leaks that a lower bound shows to fall short."""
+    reached: dict[tuple[str, str], float] = {}
+    for one in findings:
+        if one.quantity == "leakage" and one.kind == "lower bound":
+            key = one.attribute, one.on
+            reached[key] = max(one.value, reached.get(key, 0.0))
+    return [
+        replace(one, notes=f"Falls short here: a lower bound is above it. {one.notes}")
+        if one.quantity == "leakage"
+        and one.kind == "estimate"
+        and one.value < reached.get((one.attribute, one.on), 0.0)
+        else one
+        for one in findings
+    ]
+
+
 def neighbour_findings(
     context: Context, attribute: Attribute, distances: FloatArray, rows: IntArray
 ) -> list[Finding]:
@@ -121,8 +158,8 @@ def neighbour_findings(
     terms = terms_of(distances, target)
     if len(terms) < 2:
         return []
-    value = max(0.0, float(terms.mean()))
-    most = math.inf if numeric else math.log2(attribute.n_classes)
+    most = math.inf if numeric else most_bits(attribute, context.confidence)
+    value = min(max(0.0, float(terms.mean())), most)
     rng = np.random.default_rng([context.seed, 11])
     null = [float(terms_of(distances, rng.permutation(target)).mean()) for _ in range(N_NULL)]
     middle = float(np.mean(null))

@@ -11,7 +11,7 @@ from ..errors import InvalidInputError
 
 Kind = Literal["exact", "lower bound", "upper bound", "estimate"]
 
-#: The source of H(Y), which tells the sizes of the classes.
+#: The source of H(Y), which bounds every leakage, whatever is looked at, and tells the sizes of the classes.
 ENTROPY = "entropy of the attribute"
 
 #: What the numbers are about, by name; `Finding.quantity` is one of these.
@@ -31,6 +31,18 @@ QUANTITIES: dict[str, str] = {
     "many-draws difference": "Success from many codes of each record minus success from one.",
     "p-value": "Share of random reorderings of the classes that the adversary guesses as well.",
     "leakage": "I(Z;Y), what the release tells about the private attribute.",
+    "unmeasured success": (
+        "Share of records that no adversary could be judged on; the gate counts them as guessed."
+    ),
+    "unmeasured leakage": (
+        "What could leak through classes or symbols of too few records to judge; the gate counts it as "
+        "leaked."
+    ),
+    "lift": (
+        "log2 of the factor by which the release makes a private class likelier for those whom it tells "
+        "most: the worst-off symbol or region."
+    ),
+    "group size": "Records of the smallest group that the release sets apart: a symbol or region.",
     "leakage null": "What the same estimator finds when the classes are reordered at random: its noise.",
     "min-entropy leakage": "log2 of the factor by which the release raises the best guess's success.",
     "maximal leakage": "log2 of the largest such factor for any function of the private attribute.",
@@ -47,7 +59,7 @@ QUANTITIES: dict[str, str] = {
 
 
 #: What an adversary looks at, by name; any other view is of columns that are handed out beside Z.
-_OWN_VIEWS = ("Z", "X", "X_hat", "")
+_OWN_VIEWS = ("Z", "X", "X_hat", "order", "")
 
 
 def kept_view(names: Sequence[str], with_z: bool) -> str:
@@ -76,13 +88,14 @@ class Finding:
         What the value is of the quantity as the best adversary would have it. The success of one adversary
         is a lower bound: another may do better.
     unit : str
-        "share", "bits", "dB", or "" for the data's own.
+        "share", "bits", "dB", "records", or "" for the data's own.
     source : str
         The adversary or estimator.
     on : str
         What it was found on: "Z" the release, "X" the raw records (what there was to find before), "X_hat"
-        the reconstructions, "Z × 16" sixteen releases of each record, "" where nothing is looked at. "age" is
-        a column that is handed out beside the release, "Z + age" both together.
+        the reconstructions, "Z × 16" sixteen releases of each record, "order" the order of the rows, ""
+        where nothing is looked at. "age" is a column that is handed out beside the release, "Z + age" both
+        together.
     attribute : str
         The private attribute or the task.
     interval : (low, high), optional
@@ -128,14 +141,19 @@ class Finding:
             )
 
     @property
-    def low(self) -> float:
-        """The lower end of the interval, or the value."""
-        return self.value if self.interval is None else self.interval[0]
+    def certain(self) -> bool:
+        """Whether the value has no interval because there is nothing uncertain about it."""
+        return self.interval is None and self.kind in ("exact", "upper bound")
 
     @property
-    def high(self) -> float:
-        """The upper end of the interval, or the value."""
-        return self.value if self.interval is None else self.interval[1]
+    def low(self) -> float | None:
+        """The lower end of the interval; the value where it is certain, None where nobody knows."""
+        return self.interval[0] if self.interval is not None else self.value if self.certain else None
+
+    @property
+    def high(self) -> float | None:
+        """The upper end of the interval; the value where it is certain, None where nobody knows."""
+        return self.interval[1] if self.interval is not None else self.value if self.certain else None
 
     @property
     def meaning(self) -> str:

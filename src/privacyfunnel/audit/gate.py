@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .findings import Finding, is_kept_view
+from .findings import ENTROPY, Finding
+
+#: What sentences call a quantity, where not by its name.
+WORDS = {"group size": "the smallest group"}
 
 
 @dataclass(frozen=True)
@@ -15,10 +19,11 @@ class Verdict:
 
     Attributes
     ----------
-    name : {"max_success", "max_leakage", "min_psnr"}
+    name : {"max_success", "max_leakage", "min_psnr", "max_lift", "min_group"}
     limit : float
     value : float, optional
-        The pessimistic end of the interval that decided; None where nothing was measured.
+        The pessimistic end that decided, with what was not measured counted as told; None where nothing was
+        measured.
     passed : bool
     proved : bool
         Whether no adversary whatever can do better than the limit: decided by an exact value or an upper
@@ -48,74 +53,144 @@ def judge(
     max_success: float | None = None,
     max_leakage: float | None = None,
     min_psnr: float | None = None,
+    max_lift: float | None = None,
+    min_group: float | None = None,
 ) -> tuple[Verdict, ...]:
     """A verdict for each limit that is given; see `AuditReport.gate`."""
-    verdicts = []
-    if max_success is not None:
-        verdicts.append(_worst(findings, "success", max_success))
-    if max_leakage is not None:
-        verdicts.append(_worst(findings, "leakage", max_leakage))
+    verdicts = [
+        _worst(findings, quantity, limit)
+        for quantity, limit in (("success", max_success), ("leakage", max_leakage), ("lift", max_lift))
+        if limit is not None
+    ]
     if min_psnr is not None:
-        verdicts.append(_at_least(findings, "psnr", min_psnr))
+        verdicts.append(_at_least(findings, "psnr", "min_psnr", min_psnr))
+    if min_group is not None:
+        verdicts.append(_at_least(findings, "group size", "min_group", min_group))
     return tuple(verdicts)
 
 
 def _worst(findings: Sequence[Finding], quantity: str, limit: float) -> Verdict:
     """The verdict on the private attribute that comes off worst."""
-    released = [one for one in findings if one.quantity == quantity and one.on not in ("X", "")]
-    # A bound for Z says nothing about a column that is handed out beside it.
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for one in released:
-        groups.setdefault((one.attribute, one.on if is_kept_view(one.on) else "Z"), []).append(one)
-    if not groups:
-        return _not_measured(f"max_{quantity}", quantity, limit)
-    verdicts = [_at_most(group, quantity, limit) for group in groups.values()]
-    return max(verdicts, key=lambda one: (not one.passed, not one.proved, one.value))
+    # Every attribute has a chance: one without the quantity was not measured, whatever others have.
+    names = dict.fromkeys(one.attribute for one in findings if one.quantity in ("chance", quantity))
+    if not names:
+        return _not_measured(f"max_{quantity}", limit, f"{quantity} was not measured")
+    verdicts = []
+    for name in names:
+        own = [one for one in findings if one.attribute == name]
+        released = [one for one in own if one.quantity == quantity and one.on not in ("X", "")]
+        gaps = [one for one in own if one.quantity == f"unmeasured {quantity}" and one.value > 0]
+        # A bound on what Z tells says nothing about Z with another column, the order or many releases; H(Y)
+        # bounds them all.
+        views = dict.fromkeys(map(_view, released))
+        whole = [one for one in released if one.source == ENTROPY]
+        verdicts += [
+            _at_most([one for one in released if _view(one) == view or one in whole], gaps, quantity, limit)
+            for view in views
+        ] or [_not_measured(f"max_{quantity}", limit, _why_nothing(own, quantity))]
+    return max(verdicts, key=_badness)
 
 
-def _at_most(released: Sequence[Finding], quantity: str, limit: float) -> Verdict:
-    """An exact value or upper bound within the limit decides, else the highest end of what was found."""
+def _view(finding: Finding) -> str:
+    """What bounds are about: reconstructions are made from Z, so that its bounds hold for them too."""
+    return "Z" if finding.on == "X_hat" else finding.on
+
+
+def _badness(verdict: Verdict) -> tuple[bool, bool, bool, float]:
+    """Failed before passed, not measured before measured, for those tried before proved."""
+    value = verdict.value
+    return not verdict.passed, value is None, not verdict.proved, 0.0 if value is None else value
+
+
+def _at_most(released: Sequence[Finding], gaps: Sequence[Finding], quantity: str, limit: float) -> Verdict:
+    """The verdict on one attribute and view.
+
+    An exact value or upper bound within the limit decides, else the highest end of what was found, with what
+    could not be measured on top.
+    """
     name = f"max_{quantity}"
-    ceilings = [one for one in released if one.kind in ("exact", "upper bound")]
+    proofs = _ends([one for one in released if one.kind in ("exact", "upper bound")])
+    least = min(proofs, key=_end, default=None)
+    if least is not None and least[0] <= limit:
+        sentence = f"Passed: {quantity} is at most {_shown(*least)}, within {limit:g}, for every adversary."
+        return Verdict(name, limit, least[0], True, True, sentence, least[1])
     exact = [one for one in released if one.kind == "exact"]
-    found = exact or [one for one in released if one.kind != "upper bound"] or ceilings
-    ceiling = min(ceilings, key=_high, default=None)
-    proved = ceiling is not None and ceiling.high <= limit
-    deciding = ceiling if ceiling is not None and proved else max(found, key=_high)
-    passed = deciding.high <= limit
-    where = f"{deciding.high:.4g} {_unit(deciding)}({deciding.source} on {deciding.on})"
-    if not passed:
-        sentence = f"Failed: {quantity} may be as high as {where}, above {limit:g}."
-    elif proved:
-        sentence = f"Passed: {quantity} is at most {where}, within {limit:g}, for every adversary."
-    else:
-        sentence = (
-            f"Passed: {quantity} is at most {where}, within {limit:g}, for the adversaries tried; "
+    found = exact or [one for one in released if one.kind != "upper bound"] or list(released)
+    ends = _ends(found)
+    if len(ends) < len(found):
+        return _not_measured(
+            name, limit, f"nobody knows how far off {_vague(found)} is, as it has no interval"
+        )
+    high, deciding = max(ends, key=_end)
+    counted = [] if exact else list(gaps)
+    # Nobody guesses more than all, and nothing leaks more than an upper bound.
+    most = 1.0 if quantity == "success" else math.inf if least is None else least[0]
+    total = max(high, min(high + sum(one.value for one in counted), most))
+    sentence = _sentence(quantity, limit, high, total, deciding, counted)
+    return Verdict(name, limit, total, total <= limit, False, sentence, deciding)
+
+
+def _sentence(
+    quantity: str, limit: float, high: float, total: float, deciding: Finding, gaps: Sequence[Finding]
+) -> str:
+    shown, unknown = _shown(total, deciding), " ".join(one.notes for one in gaps).rstrip(".")
+    if total <= limit:
+        counted = f", counting as told what was not measured ({unknown})" if gaps else ""
+        return (
+            f"Passed: {quantity} is at most {shown}, within {limit:g}{counted}, for the adversaries tried; "
             "another may find more."
         )
-    return Verdict(name, limit, deciding.high, passed, proved, sentence, deciding)
+    if high <= limit:
+        return f"Failed: not measured: {unknown}. So {quantity} may be as high as {shown}, above {limit:g}."
+    return f"Failed: {quantity} may be as high as {shown}, above {limit:g}."
 
 
-def _at_least(findings: Sequence[Finding], quantity: str, limit: float) -> Verdict:
-    name = f"min_{quantity}"
+def _at_least(findings: Sequence[Finding], quantity: str, name: str, limit: float) -> Verdict:
     measured = [one for one in findings if one.quantity == quantity]
-    deciding = min(measured, key=lambda one: one.low, default=None)
-    if deciding is None:
-        return _not_measured(name, quantity, limit)
-    passed = deciding.low >= limit
-    verdict = f"Passed: {quantity} is at least" if passed else f"Failed: {quantity} may be as low as"
-    sentence = f"{verdict} {deciding.low:.4g} {_unit(deciding)}where {limit:g} was asked for."
-    return Verdict(name, limit, deciding.low, passed, False, sentence, deciding)
+    what = WORDS.get(quantity, quantity)
+    lows = [(one.low, i) for i, one in enumerate(measured) if one.low is not None]
+    # Reconstructions are of records; groups are set apart for each private attribute.
+    private = {one.attribute for one in findings if one.quantity == "chance" and quantity == "group size"}
+    if not measured or len(lows) < len(measured) or private - {one.attribute for one in measured}:
+        return _not_measured(name, limit, f"{what} was not measured")
+    low, i = min(lows)
+    passed = low >= limit
+    verdict = f"Passed: {what} is at least" if passed else f"Failed: {what} may be as low as"
+    sentence = f"{verdict} {low:.4g} {_unit(measured[i], low)}where {limit:g} was asked for."
+    return Verdict(name, limit, low, passed, False, sentence, measured[i])
 
 
-def _not_measured(name: str, quantity: str, limit: float) -> Verdict:
-    sentence = f"Failed: {quantity} was not measured, so nothing says that it keeps {limit:g}."
+def _not_measured(name: str, limit: float, why: str) -> Verdict:
+    sentence = f"Failed: {why}, so nothing says that it keeps {limit:g}."
     return Verdict(name, limit, None, False, False, sentence)
 
 
-def _unit(finding: Finding) -> str:
-    return f"{finding.unit} " if finding.unit in ("bits", "dB") else ""
+def _why_nothing(own: Sequence[Finding], quantity: str) -> str:
+    same = next((one for one in own if one.quantity == "chance" and one.value == 1), None)
+    if same is None:
+        return f"{quantity} was not measured"
+    return f"nothing to test: all records have the same {same.attribute}; {quantity} was not measured"
 
 
-def _high(finding: Finding) -> float:
-    return finding.high
+def _ends(findings: Sequence[Finding]) -> list[tuple[float, Finding]]:
+    """The pessimistic ends of the findings that have one."""
+    return [(one.high, one) for one in findings if one.high is not None]
+
+
+def _end(pair: tuple[float, Finding]) -> float:
+    return pair[0]
+
+
+def _vague(findings: Sequence[Finding]) -> str:
+    one = next(one for one in findings if one.high is None)
+    return f"{one.quantity} = {one.value:.4g} ({one.source} on {one.on})"
+
+
+def _shown(end: float, finding: Finding) -> str:
+    return f"{end:.4g} {_unit(finding, end)}({finding.source} on {finding.on})"
+
+
+def _unit(finding: Finding, value: float) -> str:
+    if finding.unit == "records" and value == 1:
+        return "record "
+    return f"{finding.unit} " if finding.unit in ("bits", "dB", "records") else ""

@@ -14,6 +14,9 @@ from ..mechanism import TableMechanism
 from .inputs import Attribute, Table, as_attributes
 from .release import Release, release_of
 
+#: Records that adversaries learn from at most, by effort.
+EFFORTS: dict[str, int | None] = {"quick": 5_000, "default": 20_000, "thorough": None}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -24,6 +27,7 @@ class Settings:
     many_draws: int
     confidence: float
     seed: int
+    effort: str = "default"
 
     def __post_init__(self) -> None:
         for name, least in (("n_folds", 2), ("n_repeats", 1), ("many_draws", 0), ("seed", 0)):
@@ -32,10 +36,19 @@ class Settings:
                 raise InvalidInputError(
                     f"audit: {shown} must be at least {least}; it is {getattr(self, name)}."
                 )
+        if self.effort not in EFFORTS:
+            raise InvalidInputError(
+                f"audit: effort must be one of {', '.join(map(repr, EFFORTS))}; it is {self.effort!r}."
+            )
         if not 0 < self.confidence < 1:
             raise InvalidInputError(
                 f"audit: confidence must be between 0 and 1, such as 0.95; it is {self.confidence}."
             )
+
+    @property
+    def most_learnt(self) -> int | None:
+        """Records that an adversary learns from at most; None for all there are."""
+        return EFFORTS[self.effort]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ def guess_findings(
         *_worst_class(context, attribute, confusion, hits, source, threat_model, on),
     ]
     if on != "X":
+        found += _lift(context, attribute, confusion, source, threat_model, on)
         rng = np.random.default_rng([context.seed, 7])
         p, null = permutation_test(guesses[0], y, N_PERMUTATIONS, rng)
         told = (
@@ -132,6 +134,39 @@ def _worst_class(
     return [
         finding("worst-class success", share, low, high),
         finding("worst-class advantage", gain, np.maximum(gain_low, -1.0), gain_high),
+    ]
+
+
+def _lift(
+    context: Context, attribute: Attribute, confusion: IntArray, source: str, threat_model: str, on: str
+) -> list[Finding]:
+    """How much likelier a class is among those whom the adversary takes for it, if these are not too few.
+
+    The interval holds for all classes at once (Bonferroni), as the class was picked for its value.
+    """
+    guessed, counts, right = confusion.sum(axis=0), confusion.sum(axis=1), np.diag(confusion)
+    judged = (guessed >= LEAST_RECORDS) & (counts >= LEAST_RECORDS)
+    if not judged.any() or attribute.n_classes < 2:
+        return []
+    level = 1 - (1 - context.confidence) / int(judged.sum())
+    low, high = wilson_interval(right[judged], guessed[judged], level)
+    base = counts[judged] / counts.sum()
+    with np.errstate(divide="ignore"):
+        shares = right[judged] / guessed[judged]
+        value, *ends = (max(float(np.log2(part / base).max()), 0.0) for part in (shares, low, high))
+    return [
+        context.finding(
+            "lift",
+            value,
+            "lower bound",
+            "bits",
+            source,
+            attribute,
+            on,
+            clipped((ends[0], ends[1]), value, 0.0, math.inf),
+            threat_model=threat_model,
+            notes="Of the class for which it is the largest, among those whom the adversary takes for it.",
+        )
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,20 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInputError
 from ..labels import canonical_label
-from .adversaries.bounds import as_codes
+from .adversaries.bounds import LARGEST, as_codes
 from .rounding import LEAST_RECORDS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-#: More symbols than this are taken for numbers.
+#: More symbols than this are taken for numbers, and so are numbers that seldom come again: at least this
+#: share of the records must have one that occurs so many times.
 MOST_SYMBOLS = 1000
+REPEATED_SHARE, REPEATED_TIMES = 0.99, 10
 #: Wider records are attacked through this many principal components.
 WIDE, COMPONENTS = 256, 64
+#: Above this, float64 has no whole numbers of its own any more.
+MOST_WHOLE = 2**53
 #: Classes that a numeric attribute is cut into, of equal size, for success and bits.
 N_BINS = 8
 
@@ -48,6 +52,10 @@ class Attribute:
     @property
     def n_classes(self) -> int:
         return len(self.classes)
+
+    def taken(self, rows: IntArray) -> Attribute:
+        """Of some of the records."""
+        return replace(self, y=self.y[rows], values=None if self.values is None else self.values[rows])
 
     def describe(self) -> dict[str, Any]:
         """JSON types, for the report."""
@@ -95,7 +103,12 @@ def _attribute(name: str, values: NDArray[Any], n: int | None) -> Attribute:
             raise InvalidInputError(
                 f"{name}: record {int(np.argmin(finite))} has no finite value; mend or drop the record."
             )
-        if not np.array_equal(values, np.rint(values)):
+        small = np.abs(values) <= LARGEST
+        if not small.all():
+            raise InvalidInputError(
+                f"{name}: record {int(np.argmin(small))} has a value beyond ±{LARGEST:g}; use another unit."
+            )
+        if not np.array_equal(values, np.rint(values)) or np.abs(values).max() > MOST_WHOLE:
             return _binned(name, values.astype(np.float64))
         values = values.astype(np.int64)
     labels: list[Any] = [canonical_label(value) for value in values.tolist()]
@@ -127,9 +140,9 @@ class Table:
     Attributes
     ----------
     codes : (n, d) array
-        Numbers; symbols as one column each, 0 or 1.
+        Numbers as they were given; a column of symbols as one column each, 0 or 1.
     symbols : (n,) int array, optional
-        The symbol number of each record, where they are symbols.
+        The symbol number of each record, where there are few different records: a finite alphabet.
     shape : tuple of int
         Of a record as it was given.
     """
@@ -146,7 +159,8 @@ class Table:
             found, numbers = np.unique(
                 values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True
             )
-            if len(found) <= MOST_SYMBOLS:
+            texts = values.dtype.kind in "USO"
+            if len(found) <= MOST_SYMBOLS and (texts or _come_again(numbers)):
                 return cls.of_symbols(numbers.astype(np.intp), len(found))
         if values.dtype.kind not in "iubf":
             raise InvalidInputError(
@@ -156,7 +170,8 @@ class Table:
         if values.ndim == 0:
             raise InvalidInputError(f"{name} must hold one row a record; it is a single number.")
         flat = values.reshape(len(values), -1) if len(values) else values.reshape(0, 1)
-        return cls(as_codes(flat, name), None, values.shape[1:])
+        codes = as_codes(flat, name)
+        return cls(codes, _symbols_of(codes), values.shape[1:])
 
     @classmethod
     def of_symbols(cls, numbers: IntArray, n_symbols: int) -> Table:
@@ -166,6 +181,11 @@ class Table:
     @property
     def n(self) -> int:
         return len(self.codes)
+
+    def taken(self, rows: IntArray) -> Table:
+        """Some of the records."""
+        symbols = None if self.symbols is None else self.symbols[rows]
+        return Table(self.codes[rows], symbols, self.shape)
 
     def narrowed(self) -> FloatArray:
         """The codes, or their leading principal components where they are very wide."""
@@ -177,3 +197,19 @@ class Table:
         with threadpool_limits(1):
             solver = PCA(COMPONENTS, svd_solver="covariance_eigh")
             return np.asarray(solver.fit_transform(self.codes), dtype=np.float64)
+
+
+def _symbols_of(codes: FloatArray) -> IntArray | None:
+    """A number for each different row, bit by bit, where there are few that come again and again."""
+    rows = np.ascontiguousarray(codes).view(np.dtype((np.void, codes.itemsize * codes.shape[1])))[:, 0]
+    if len(np.unique(rows[: 4 * MOST_SYMBOLS])) > MOST_SYMBOLS:  # saves sorting all of a large table
+        return None
+    found, numbers = np.unique(rows, return_inverse=True)
+    few = len(found) <= MOST_SYMBOLS and _come_again(numbers)
+    return numbers.astype(np.intp) if few else None
+
+
+def _come_again(numbers: IntArray) -> bool:
+    """Whether nearly all records have a symbol that many others have too."""
+    counts = np.bincount(numbers)
+    return bool(counts[counts >= REPEATED_TIMES].sum() >= REPEATED_SHARE * len(numbers))

@@ -14,11 +14,11 @@ from ..mechanism import TableMechanism
 from ..uncertainty import held_out_leakage
 from . import density, estimators
 from .adversaries.crossfit import fold_numbers
-from .bits import density_findings, neighbour_findings
+from .bits import density_findings, most_bits, neighbour_findings
 from .context import Context
 from .findings import Finding
 from .inputs import Attribute, Table
-from .intervals import mean_interval
+from .intervals import clipped, mean_interval
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -43,19 +43,24 @@ def density_findings_of(
     found = density_findings(context, "utility", utility, None, len(rows), math.inf)
     ceiling = found[-1]
     for attribute in attributes:
-        if attribute.values is not None or ceiling.value < math.log2(attribute.n_classes):
+        if attribute.n_classes < 2:
+            continue
+        most = math.inf if attribute.values is not None else most_bits(attribute, context.confidence)
+        if ceiling.value < most:
             found.append(
                 replace(
                     ceiling,
                     quantity="leakage",
                     attribute=attribute.name,
+                    interval=None
+                    if ceiling.interval is None
+                    else clipped(ceiling.interval, ceiling.value, 0.0, most),
                     source="data processing",
                     notes="I(Z;Y) ≤ I(Z;X), with its upper bound: what is not kept cannot leak.",
                 )
             )
-        if attribute.values is None and attribute.n_classes > 1:
+        if attribute.values is None:
             leakage = density.mixture_leakage(table, attribute.y[rows], context.confidence)
-            most = math.log2(attribute.n_classes)
             found += density_findings(context, "leakage", leakage, attribute, len(rows), most)
     return found
 
@@ -72,7 +77,8 @@ def foreign_findings(context: Context, codes: Table, attributes: Sequence[Attrib
             estimate = held_out_leakage(
                 TableMechanism.identity(joint), joint, level=context.confidence, rng=rng
             )
-            value, interval = estimate.value, estimate.interval
+            most = most_bits(attribute, context.confidence)
+            value, interval = min(estimate.value, most), (estimate.interval.low, estimate.interval.high)
             found.append(
                 context.finding(
                     "leakage",
@@ -81,7 +87,7 @@ def foreign_findings(context: Context, codes: Table, attributes: Sequence[Attrib
                     "bits",
                     "counts of symbols and classes",
                     attribute,
-                    interval=(min(interval.low, value), max(interval.high, value)),
+                    interval=clipped(interval, value, 0.0, most),
                     notes="Corrected for its bias.",
                 )
             )

@@ -12,8 +12,9 @@ from .given import Given
 PACKAGES = ("privacyfunnel", "numpy", "scipy", "scikit-learn", "umap-learn")
 
 TRAINED_ON = "Whether the mechanism was trained on these records: audit it on others."
+NOT_TRIED = "Adversaries that were not tried."
 ALWAYS_OPEN = (
-    "Adversaries that were not tried, and knowledge about people that comes from elsewhere.",
+    "Knowledge about people that comes from elsewhere.",
     "Several releases of one record, unless many_draws was set.",
     "Records that are distributed in another way than these.",
 )
@@ -31,6 +32,7 @@ def describe_audit(
     n_jobs: int = 1,
 ) -> dict[str, Any]:
     """The `meta` of a report, in JSON types."""
+    known = given is None and joint is not None and joint.n_samples is None
     described = repr(mechanism) if given is None else given.release.description
     attributes = [] if given is None else [one.describe() for one in given.attributes]
     meta: dict[str, Any] = {
@@ -44,7 +46,7 @@ def describe_audit(
         "settings": settings,
         "versions": {"python": platform.python_version(), **_versions()},
         "audited": _audited(given, joint),
-        "not_audited": [*(not_audited or []), *([] if given is None else [TRAINED_ON]), *ALWAYS_OPEN],
+        "not_audited": [*(not_audited or []), *([] if known else [TRAINED_ON, NOT_TRIED]), *ALWAYS_OPEN],
         "run": {"seconds": round(time.perf_counter() - begun, 3), "n_jobs": n_jobs},
     }
     if given is not None and not given.release.seeded:

@@ -129,6 +129,8 @@ class AuditReport:
         max_success: float | None = None,
         max_leakage: float | None = None,
         min_psnr: float | None = None,
+        max_lift: float | None = None,
+        min_group: float | None = None,
     ) -> tuple[Verdict, ...]:
         """Whether the release keeps stated limits, judged by the pessimistic end of each interval.
 
@@ -140,19 +142,30 @@ class AuditReport:
             Bits.
         min_psnr : float, optional
             dB.
+        max_lift : float, optional
+            Bits: the most that the release may raise anybody's likelihood of a private class.
+        min_group : float, optional
+            Records that the smallest group which the release sets apart must have.
 
         Returns
         -------
-        A verdict for each limit given. What was not measured does not pass.
+        A verdict for each limit given. What was not measured does not pass: classes and symbols of fewer
+        than ten records count as told, unless an exact value or an upper bound keeps the limit.
         """
-        findings = self.published().findings  # what is judged is what is shown
-        return judge(findings, max_success=max_success, max_leakage=max_leakage, min_psnr=min_psnr)
+        return judge(
+            self.published().findings,  # what is judged is what is shown
+            max_success=max_success,
+            max_leakage=max_leakage,
+            min_psnr=min_psnr,
+            max_lift=max_lift,
+            min_group=min_group,
+        )
 
     def compare(self, others: Sequence[AuditReport]) -> Any:
         """This report beside others: one row a number, with the values and intervals of each report.
 
         `differs` says whether the interval of a report and that of this one have nothing in common; None
-        where one of them has no such number, or nobody knows how sure it is.
+        where one of them has no such number, or no interval for it.
         """
         reports = [self, *others]
         names = _distinct([str(one.meta.get("name", "report")) for one in reports])
@@ -236,6 +249,7 @@ def _distinct(names: list[str]) -> list[str]:
 def _differs(first: Finding | None, second: Finding | None) -> bool | None:
     if first is None or second is None:
         return None
-    if any(one.interval is None and one.kind != "exact" for one in (first, second)):
-        return None  # how sure one of them is, is not known
-    return second.low > first.high or second.high < first.low
+    ends = first.low, first.high, second.low, second.high
+    if ends[0] is None or ends[1] is None or ends[2] is None or ends[3] is None:
+        return None
+    return ends[2] > ends[1] or ends[3] < ends[0]

@@ -85,19 +85,21 @@ def _rounded(finding: Finding, n: int) -> Finding:
     value = _moved(finding.value, step, to.get(finding.kind, "nearest"))
     if finding.interval is None:
         return replace(finding, value=value)
-    ends = _moved(finding.low, step, "below"), _moved(finding.high, step, "above")
+    low, high = finding.interval
+    ends = _moved(low, step, "below"), _moved(high, step, "above")
     return replace(finding, value=value, interval=ends)
 
 
 def _blurred(finding: Finding, step: float) -> Finding:
     """What tells the sizes of classes: ends rounded by themselves would tell more than the value."""
+    low, high = finding.interval or (finding.value, finding.value)
     # Bits of k classes are at most log2 k, and k is whole.
-    most = 1.0 if finding.unit == "share" else math.log2(max(math.ceil(2**finding.high - 1e-9), 1))
+    most = 1.0 if finding.unit == "share" else math.log2(max(math.ceil(2**high - 1e-9), 1))
     value = min(_moved(finding.value, step, "above" if finding.kind == "upper bound" else "nearest"), most)
     if finding.interval is None:
         return replace(finding, value=value)
     # With what the rounding of the value took, in wide steps.
-    half = _moved(max(finding.value - finding.low, finding.high - finding.value) + step, 2 * step, "above")
+    half = _moved(max(finding.value - low, high - finding.value) + step, 2 * step, "above")
     low, high = max(value - half, 0.0), min(value + half, most)
     return replace(finding, value=value, interval=(min(round(low, 9), value), max(round(high, 9), value)))
 
@@ -109,7 +111,8 @@ def _difference(finding: Finding, success: Finding | None, chance: Finding | Non
     value = round(success.value - chance.value, 9)
     if finding.interval is None:
         return replace(finding, value=value)
-    low, high = round(success.low - chance.high, 9), round(success.high - chance.low, 9)
+    ends = [one.interval or (one.value, one.value) for one in (success, chance)]
+    low, high = round(ends[0][0] - ends[1][1], 9), round(ends[0][1] - ends[1][0], 9)
     return replace(finding, value=value, interval=(min(low, value), max(high, value)))
 
 

@@ -39,6 +39,7 @@ def audit(
     many_draws: int = 0,
     n_repeats: int = 3,
     n_folds: int = 3,
+    effort: str = "default",
     figures: bool = False,
     show_records: bool = False,
     confidence: float = 0.95,
@@ -83,6 +84,9 @@ def audit(
         Draws of the codes and of the embedding behind clustering and reconstruction; their spread is part
         of the interval.
     n_folds : int
+    effort : {"default", "quick", "thorough"}
+        How hard the adversaries try: they learn from 20,000 records at most, from 5,000 (and only lines and
+        trees), or from all. Where there are more records, they are tried on a sample, and the report says so.
     figures : bool
         Whether to draw where records lie: densities of embeddings of X and Z, in cells of ten records or
         more with rough shares of the classes. Needs umap-learn. Such a report is as private as the data.
@@ -95,7 +99,8 @@ def audit(
     n_jobs : int
         Processes; −1 for all cores. Does not change the report.
     progress : bool, optional
-        Whether to show a progress bar; by default when a person watches, and a line a minute when not.
+        Whether to show a progress bar; by default when a person watches, and a line a minute when not. The
+        time that a long audit will take is said first, on stderr, unless this is False.
     name : str, optional
         What the report calls the release.
     fingerprint_key : 32 bytes, optional
@@ -111,7 +116,7 @@ def audit(
     if isinstance(X, Joint):
         joint, X = X, None
     seed = int(np.random.default_rng().integers(2**31)) if random_state is None else int(random_state)
-    settings = Settings(int(n_folds), int(n_repeats), int(many_draws), float(confidence), seed)
+    settings = Settings(int(n_folds), int(n_repeats), int(many_draws), float(confidence), seed, effort)
     context = Context(settings.confidence, seed)
     exact, unnamed = [], "private"
     if figures:
@@ -143,7 +148,7 @@ def audit(
         table = mechanism.p_z_given_x if given.release.letters is not None else None
         for one in given.attributes:
             outcome.findings += kept_findings(
-                context, one, plan.folds[one.name], kept, codes, given.release.letters, table
+                context, one, plan.whole[one.name].folds, kept, codes, given.release.letters, table
             )
     meta = describe_audit(
         mechanism,

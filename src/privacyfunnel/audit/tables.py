@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from ..information import bayes_success, maximal_leakage, measure
 from ..joint import Joint
 from ..mechanism import TableMechanism
-from ..uncertainty import held_out_leakage, leakage_interval, utility_interval
+from ..uncertainty import held_out_leakage, leakage_interval, rows_for, utility_interval
+from .bits import most_bits
+from .context import Context
 from .findings import Finding
 from .inputs import Attribute
-from .intervals import clipped, mean_interval
+from .intervals import clipped, mean_interval, wilson_interval
+from .unmeasured import class_gaps
+from .worst_off import SYMBOLS, Groups, group_findings
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -24,10 +28,11 @@ KNOWS_ALL = (
     "Sees one release of each record, knows the mechanism and the joint distribution of records and private "
     "attribute, and guesses the likeliest class."
 )
-KNOWS_RECORD = (
-    "Sees the record itself, knows the joint distribution of records and private attribute, and guesses the "
-    "likeliest class."
+KNOWS_RECORDS = (
+    "Sees one release of each record, knows the mechanism and the records and private attribute of everybody "
+    "in the joint, and guesses the likeliest class."
 )
+BEFORE = "The same adversary before anything is released: it sees the record itself."
 KNOWS_TABLE = (
     "Sees one release of each record, knows the mechanism and the records and classes of other people, and "
     "guesses the likeliest class."
@@ -47,7 +52,7 @@ def exact_findings(mechanism: TableMechanism, joint: Joint, *, confidence: float
         for key, function in (("leakage", leakage_interval), ("utility", utility_interval)):
             interval = function(mechanism, joint, level=confidence, rng=np.random.default_rng(seed))
             intervals[key] = interval.low, interval.high
-    notes = "" if n is None else f"Of the empirical joint of {n} records."
+    notes = "" if n is None else f"Of the joint of {n} records, which is not that of all people."
 
     def finding(quantity: str, value: float, source: str, on: str = "Z", **more: Any) -> Finding:
         unit = "share" if quantity in ("success", "chance", "advantage") else "bits"
@@ -55,12 +60,16 @@ def exact_findings(mechanism: TableMechanism, joint: Joint, *, confidence: float
             quantity, value, more.pop("kind", kind), unit, source, on, **{"notes": notes, **options, **more}
         )
 
-    guess = {"threat_model": KNOWS_ALL}
+    def share(quantity: str, value: float, source: str, on: str, **more: Any) -> Finding:
+        ends = None if n is None else tuple(map(float, wilson_interval(value * n, n, confidence)))
+        return finding(quantity, value, source, on, interval=ends, **more)
+
+    guess = {"threat_model": KNOWS_ALL if n is None else KNOWS_RECORDS}
     whole = "all joint probabilities"
     return [
-        finding("success", profile.guess_after, BAYES, **guess),
-        finding("success", bayes_success(joint.p_xy.T), BAYES, "X", threat_model=KNOWS_RECORD),
-        finding("chance", profile.guess_before, "largest class", ""),
+        share("success", profile.guess_after, BAYES, "Z", **guess),
+        share("success", bayes_success(joint.p_xy.T), BAYES, "X", threat_model=BEFORE),
+        share("chance", profile.guess_before, "largest class", ""),
         finding("advantage", max(0.0, profile.guess_after - profile.guess_before), BAYES, **guess),
         finding("leakage", leakage, whole, interval=_around(intervals["leakage"], leakage)),
         finding("leakage", joint.mutual_information, whole, "X"),
@@ -74,7 +83,22 @@ def exact_findings(mechanism: TableMechanism, joint: Joint, *, confidence: float
             interval=_around(intervals["utility"], utility),
         ),
         table_ceiling(mechanism, options),
+        *_worst_off(mechanism, joint, profile.largest_pointwise_leakage, finding, Context(confidence, seed)),
     ]
+
+
+def _worst_off(
+    mechanism: TableMechanism, joint: Joint, lift: float, finding: Any, context: Context
+) -> list[Finding]:
+    """The worst-off symbol, exact on a known joint; on records, their rare classes too."""
+    if joint.n_samples is None:
+        return [finding("lift", lift, SYMBOLS)]
+    counts = np.rint(joint.p_xy * joint.n_samples)
+    y = np.repeat(np.arange(joint.n_y), counts.sum(axis=0).astype(np.intp))
+    attribute = Attribute(", ".join(joint.y_names), tuple(joint.y_labels), y)
+    table = rows_for(mechanism, joint)
+    groups = Groups.of_table(table, counts)
+    return group_findings(context, attribute, groups) + class_gaps(context, attribute)
 
 
 def table_ceiling(mechanism: TableMechanism, options: dict[str, Any]) -> Finding:
@@ -131,7 +155,12 @@ def record_findings(
         Finding(
             "leakage",
             estimate.value,
-            interval=_around((estimate.interval.low, estimate.interval.high), estimate.value),
+            interval=clipped(
+                (estimate.interval.low, estimate.interval.high),
+                estimate.value,
+                0.0,
+                most_bits(attribute, confidence),
+            ),
             notes="P(z|x) is known, P(x, y) is that of the records, corrected for its bias.",
             **bits,
         ),
@@ -156,6 +185,7 @@ def record_findings(
             **{**options, "n_samples": None},
         ),
         table_ceiling(mechanism, options),
+        *group_findings(Context(confidence, seed), attribute, Groups.of_table(mechanism.p_z_given_x, counts)),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ IntArray = NDArray[np.intp]
 
 # Cells of all tables below which starting other processes costs more than they save.
 SMALL = 200_000
+#: Seconds until an embedding begins: numba compiles it in every process.
+EMBEDDING = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +35,14 @@ class Piece:
     key: Hashable
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = field(repr=False)
-    cost: float = 0.0  # the costly ones begin first
+    cost: float = 0.0  # seconds on one core, roughly: the costly ones begin first
     text: str = ""  # for the progress bar
+    setup: float = 0.0  # seconds before the first such piece of a process begins
 
 
 def run_pieces(pieces: Sequence[Piece], n_jobs: int, report: Report) -> dict[Hashable, Any]:
     """The results by key. Every piece has its own seed, so their order and place change nothing."""
-    ordered = sorted(pieces, key=lambda piece: -piece.cost)
+    ordered = sorted(pieces, key=lambda piece: -piece.cost - piece.setup)
     results: dict[Hashable, Any] = {}
     size = sum(part.size for piece in pieces for part in piece.arguments if isinstance(part, np.ndarray))
     if n_jobs == 1 or size < SMALL:
@@ -61,13 +65,21 @@ def run_pieces(pieces: Sequence[Piece], n_jobs: int, report: Report) -> dict[Has
     return results
 
 
+def expected_seconds(pieces: Sequence[Piece], n_jobs: int) -> float:
+    """How long the pieces will take, roughly: at least the longest, and all of them shared among cores."""
+    cores = n_jobs if n_jobs > 0 else os.cpu_count() or 1
+    longest = max((piece.cost for piece in pieces), default=0.0)
+    setup = max((piece.setup for piece in pieces), default=0.0)
+    return setup + max(sum(piece.cost for piece in pieces) / cores, longest)
+
+
 def _numbered(i: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[int, Any]:
     return i, function(*arguments)
 
 
 def class_pieces(
     key: tuple[Hashable, ...],
-    adversary: Adversary,
+    adversary: Adversary | CrossPredictor,
     Z: FloatArray,
     y: IntArray,
     folds: IntArray,
@@ -77,8 +89,9 @@ def class_pieces(
     """The cross-fit of one adversary: a piece a fold, or one piece where it predicts all folds at once."""
     text = f"{adversary.name} on {key[-2]}"
     if isinstance(adversary, CrossPredictor):
-        return [Piece((*key, 0), _cross_predict, (adversary, Z, y, folds, n_classes), 1.0, text)]
-    cost = _cost(adversary) * Z.shape[1]
+        cost = _cost(adversary, len(Z), Z.shape[1], n_classes)
+        return [Piece((*key, 0), _cross_predict, (adversary, Z, y, folds, n_classes), cost, text)]
+    cost = _cost(adversary, len(Z), Z.shape[1], n_classes)
     return [
         Piece((*key, fold), _fit_fold, (adversary, Z, y, folds, fold, n_classes, seed), cost, text)
         for fold in range(int(folds.max()) + 1)
@@ -106,7 +119,8 @@ def number_piece(
     text: str,
 ) -> Piece:
     """The cross-fit of one adversary for numbers, all folds."""
-    return Piece(key, _fit_numbers, (adversary, Z, values, folds, seed), _cost(adversary) * Z.shape[1], text)
+    cost = (int(folds.max()) + 1) * _cost(adversary, len(Z), Z.shape[1], 1)
+    return Piece(key, _fit_numbers, (adversary, Z, values, folds, seed), cost, text)
 
 
 def cluster_piece(
@@ -119,8 +133,10 @@ def cluster_piece(
     text: str,
 ) -> Piece:
     """One embedding for several adversaries; gives (points, {(name, n_classes): clusters})."""
-    cost = 1e6 if adversaries[0].embed else 10.0
-    return Piece(key, _cluster, (adversaries, Z, graph, sizes, seed), cost, text)
+    embed = adversaries[0].embed
+    cost = 2e-3 * len(Z) if embed else 2e-7 * Z.size * sum(sizes)
+    arguments = adversaries, Z, graph, sizes, seed
+    return Piece(key, _cluster, arguments, cost, text, EMBEDDING if embed else 0.0)
 
 
 def _fit_fold(
@@ -160,7 +176,17 @@ def _cluster(
     }
 
 
-def _cost(adversary: Any) -> float:
-    """A guess at how long a fit takes, only to begin with the longest."""
+def _cost(adversary: Any, n: int, d: int, n_classes: int) -> float:
+    """Seconds that a fit on n records takes on one core, roughly; an unknown one counts as trees."""
     name = adversary.name
-    return 100.0 if "trees" in name else 10.0 if "network" in name else 1.0
+    if "neighbour" in name:
+        return 1e-10 * n**2 * d
+    if "network" in name:
+        return 1.2e-6 * n * (d + 30)
+    if "logistic" in name or "ridge" in name:
+        return 8e-8 * n * d * n_classes
+    if "residues" in name or "order" in name:
+        return 1e-6 * n * (d + 10)
+    if "counts" in name:
+        return 1e-7 * n
+    return 0.3 + 8e-7 * n * d * (n_classes if n_classes > 2 else 1)

@@ -105,6 +105,28 @@ def audit(
         float | None,
         typer.Option(metavar="DB", callback=options.numbers, help="Fail where PSNR may be lower."),
     ] = None,
+    max_lift: Annotated[
+        float | None,
+        typer.Option(
+            metavar="BITS",
+            callback=options.numbers,
+            help="Fail where the release may make a private class likelier for somebody by more than this.",
+        ),
+    ] = None,
+    min_group: Annotated[
+        int | None,
+        typer.Option(
+            metavar="RECORDS", min=1, help="Fail where a group that the release sets apart may be smaller."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Lines and trees only, which learn from 5,000 records at most."),
+    ] = False,
+    thorough: Annotated[
+        bool,
+        typer.Option("--thorough", help="Every adversary, learning from all records instead of 20,000."),
+    ] = False,
     many_draws: Annotated[
         int,
         typer.Option(
@@ -180,7 +202,7 @@ def audit(
 
     With limits the command is a gate: exit code 0 says that all are kept, 1 that one is not or that it could
     not be measured. The pessimistic end of each interval decides. A success that was kept within its limit
-    was so for the adversaries tried; another may do better.
+    was so for the adversaries tried; another may do better. Classes of fewer than ten records count as told.
 
     Audit records that the mechanism was not made from: on its own, leakage looks smaller than it is.
     """
@@ -206,6 +228,7 @@ def audit(
         settings = {
             "many_draws": many_draws,
             "n_repeats": n_repeats,
+            "effort": _effort(quick, thorough),
             "confidence": confidence,
             "random_state": seed,
             "n_jobs": n_jobs,
@@ -215,7 +238,13 @@ def audit(
             "show_records": show_records,
         }
         report = _measure(sources, settings)
-    verdicts = report.gate(max_success=max_success, max_leakage=max_leakage, min_psnr=min_psnr)
+    verdicts = report.gate(
+        max_success=max_success,
+        max_leakage=max_leakage,
+        min_psnr=min_psnr,
+        max_lift=max_lift,
+        min_group=min_group,
+    )
     written = _write(report, verdicts, outputs, card)
     seconds = time.perf_counter() - begun
     if as_json:
@@ -226,6 +255,12 @@ def audit(
         print_report(report, verdicts, release, written, seconds)
     if not all(one.passed for one in verdicts):
         raise typer.Exit(1)
+
+
+def _effort(quick: bool, thorough: bool) -> str:
+    if quick and thorough:
+        raise InvalidInputError("--quick and --thorough say opposite things; leave one of them out.")
+    return "quick" if quick else "thorough" if thorough else "default"
 
 
 def _check_outputs(outputs: Sequence[str], card: str | None, inputs: Sequence[str]) -> None:

@@ -284,6 +284,8 @@ def _column(path: str, name: str, column: Any) -> Any:
     import numpy as np
     import pyarrow as pa
 
+    from ..audit.adversaries.bounds import LARGEST
+
     try:
         values = column.cast(pa.float64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -293,6 +295,13 @@ def _column(path: str, name: str, column: Any) -> Any:
         raise InvalidInputError(
             f"{path}: record {int(np.argmin(finite)) + 1:,} has no finite number in column {name!r}; fill it "
             "in, or drop the record."
+        )
+    small = np.abs(values) <= LARGEST
+    if not small.all():
+        row = int(np.argmin(small))
+        raise InvalidInputError(
+            f"{path}: record {row + 1:,} has {values[row]:g} in column {name!r}, beyond ±{LARGEST:g}; "
+            "release the column in another unit."
         )
     return values
 

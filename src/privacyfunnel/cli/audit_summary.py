@@ -35,7 +35,16 @@ def print_report(
 
 
 def _facts(report: AuditReport) -> list[tuple[str, str, str]]:
-    from ..report.summary import before, bracket, chance, first, strongest
+    from ..report.summary import (
+        before,
+        bracket,
+        chance,
+        first,
+        largest_lift,
+        strongest,
+        unmeasured,
+        worst_off,
+    )
     from ..report.wording import attributes, interval, signed, who
 
     facts: list[tuple[str, str, str]] = []
@@ -50,6 +59,14 @@ def _facts(report: AuditReport) -> list[tuple[str, str, str]]:
             facts.append((f"{name} guessed", signed(best), "; ".join([who(best), *beside])))
         leaked = bracket(report, "leakage", name).findings
         facts.append(("I(Z;Y)", ", ".join(signed(one) for one in leaked), "") if leaked else ("", "", ""))
+        lift = largest_lift(report, name)
+        if lift is not None:
+            facts.append(("Worst off", f"{signed(lift)} of lift", worst_off(report, name) or ""))
+        facts += [
+            ("Not measured", signed(one), one.notes)
+            for one in unmeasured(report, name)
+            if one.quantity == "unmeasured leakage"
+        ]
     kept = bracket(report, "utility").findings
     if kept:
         facts.append(("I(Z;X)", ", ".join(signed(one) for one in kept), ""))

@@ -12,7 +12,17 @@ from ..audit import AuditReport, Finding, Verdict
 from ..errors import InvalidInputError
 from ..persistence import write_atomic
 from .beside import kept_found, kept_sentences
-from .summary import before, bracket, chance, first, first_lines, strongest
+from .summary import (
+    before,
+    bracket,
+    chance,
+    first,
+    first_lines,
+    largest_lift,
+    smallest_group,
+    strongest,
+    unmeasured,
+)
 from .wording import attributes, basis, interval, signed, view
 
 CARD_VERSION = 2
@@ -59,6 +69,7 @@ def _headline(report: AuditReport) -> list[Finding]:
         best = strongest(report, name)
         found += [best, chance(report, name), None if best is None else before(report, best)]
         found += bracket(report, "leakage", name).findings
+        found += [largest_lift(report, name), smallest_group(report, name), *unmeasured(report, name)]
     found += [*bracket(report, "utility").findings, first(report, "psnr"), first(report, "ssim")]
     found += [one for one in report.findings if one.quantity.startswith("task") and one.on == "Z"]
     found += kept_found(report)
@@ -104,9 +115,11 @@ def limits(report: AuditReport) -> dict[str, str]:
             "years, they can be worse."
         ),
         "Adversaries not tried": (
-            "Exact values and upper bounds hold for every adversary who sees one release. A success or a "
-            "lower bound says only what the adversaries tried reached: one with more records, more time or a "
-            f"better idea may reach more.{listed}"
+            "The numbers are exact and hold for every adversary who sees one release."
+            if exact and report.meta.get("n_records") is None
+            else "Exact values and upper bounds hold for every adversary who sees one release. A success "
+            "or a lower bound says only what the adversaries tried reached: one with more records, more time "
+            f"or a better idea may reach more.{listed}"
         ),
         "Records the mechanism was made from": (
             "On the records that a mechanism was trained on, leakage looks smaller than on new ones. The "

@@ -15,7 +15,7 @@ from ..plotting import COLOURS
 from .figures import SOME, UNTOLD, class_colour, confusion_pair
 from .summary import chance
 from .tradeoffs import frontier_points, grouped, success_psnr
-from .wording import SIGNS, interval, released, signed, view, who
+from .wording import SIGNS, interval, reach, released, signed, view, who
 
 NEEDS = "The page of a report needs plotly and jinja2. Install them with: pip install 'privacyfunnel[plot]'"
 _SYMBOLS = {"exact": "diamond", "lower bound": "triangle-right", "upper bound": "triangle-left"}
@@ -241,8 +241,8 @@ def _bars(found: Sequence[Finding], colour: str) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [one.high - one.value for one in found],
-        "arrayminus": [one.value - one.low for one in found],
+        "array": [reach(one)[1] for one in found],
+        "arrayminus": [reach(one)[0] for one in found],
         "color": colour,
         "thickness": 1.2,
         "width": 3,

@@ -7,13 +7,24 @@ from typing import Any
 
 from ..audit import AuditReport, Finding
 from .figures import confusion_pair
-from .summary import before, bracket, chance, first, strongest
+from .summary import (
+    before,
+    bracket,
+    chance,
+    first,
+    largest_lift,
+    smallest_group,
+    strongest,
+    unmeasured,
+    worst_off,
+)
 from .wording import KEPT, attributes, released, who
 
 #: Most rows of the table of classes.
 MOST_CLASSES = 40
 #: What adversaries are judged by, in the order of the columns.
 CLASS_COLUMNS = ("success", "advantage", "worst-class advantage", "leakage", "p-value")
+WORST = ("lift", "group size")
 NUMBER_COLUMNS = ("explained variance", "rmse")
 
 
@@ -45,6 +56,7 @@ def headline(report: AuditReport) -> list[dict[str, Any]]:
                     "by": shown.source,
                 }
             )
+        tiles += _worst_tiles(report, name)
     kept = bracket(report, "utility").findings
     if kept:
         beside = [(one.source, one) for one in kept[1:]]
@@ -60,6 +72,22 @@ def _exact_before(report: AuditReport, finding: Finding) -> list[tuple[str, Find
     found = before(report, finding)
     alike = found is not None and (found.source, found.kind) == (finding.source, finding.kind)
     return [("on raw records X", found)] if found is not None and alike else []
+
+
+def _worst_tiles(report: AuditReport, name: str) -> list[dict[str, Any]]:
+    """Who is worst off, and what could not be measured."""
+    tiles: list[dict[str, Any]] = []
+    lift = largest_lift(report, name)
+    if lift is not None:
+        beside = [(str(worst_off(report, name)), lift), ("smallest group", smallest_group(report, name))]
+        tiles.append(
+            {"title": f"Who is worst off, {name}", "finding": lift, "beside": beside, "by": who(lift)}
+        )
+    for one in unmeasured(report, name):
+        if one.quantity == "unmeasured leakage":
+            title = f"Not measured about {name}, counted as told"
+            tiles.append({"title": title, "finding": one, "beside": [], "by": one.notes})
+    return tiles
 
 
 def adversary_rows(report: AuditReport, attribute: str) -> list[dict[str, Any]]:
@@ -105,7 +133,7 @@ def leakage_rows(report: AuditReport, attribute: str) -> list[Finding]:
     found = [
         one
         for one in released(report.findings)
-        if one.attribute == attribute and "leakage" in one.quantity and one.quantity not in KEPT
+        if one.attribute == attribute and ("leakage" in one.quantity or one.quantity in WORST)
     ]
     return sorted(found, key=lambda one: (one.quantity != "leakage", order.index(one.kind), one.value))
 
@@ -158,8 +186,8 @@ def comparison(reports: Sequence[AuditReport]) -> dict[str, Any]:
         for name in names:
             value, low, high = (row[f"{name}: {part}"] for part in ("value", "low", "high"))
             missing = value is None or value != value
-            certain = missing or low is None or low != low
-            cell = {"value": value, "interval": None if certain else (low, high)}
+            bare = missing or low is None or low != low or low == high == value
+            cell = {"value": value, "interval": None if bare else (low, high)}
             cells.append(None if missing else {**cell, "differs": row.get(f"{name}: differs") is True})
         keys = {key: row[key] for key in ("quantity", "attribute", "on", "source", "kind")}
         rows.append({**keys, "unit": units[row["quantity"]], "cells": cells})

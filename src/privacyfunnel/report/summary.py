@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..audit import AuditReport, Finding
-from ..audit.findings import is_kept_view
-from .wording import attributes, number, released, view
+from .wording import attributes, number, reach, released, signed, view
 
 
 @dataclass(frozen=True)
@@ -21,13 +20,13 @@ class Bracket:
     def low(self) -> float | None:
         """The lower end, with the uncertainty of the number that says so."""
         found = self.lower or self.middle
-        return None if found is None else found.low
+        return None if found is None else found.value - reach(found)[0]
 
     @property
     def high(self) -> float | None:
         """The upper end, with the uncertainty of the number that says so."""
         found = self.upper or self.middle
-        return None if found is None else found.high
+        return None if found is None else found.value + reach(found)[1]
 
     @property
     def findings(self) -> list[Finding]:
@@ -36,8 +35,9 @@ class Bracket:
 
 
 def bracket(report: AuditReport, quantity: str, attribute: str | None = None) -> Bracket:
-    """The bracket of a quantity of the release; an exact value, where there is one, is all of it."""
-    found = [one for one in released(report.find(quantity)) if not is_kept_view(one.on)]
+    """The bracket of a quantity of one release; an exact value, where there is one, is all of it."""
+    # What the order of rows or many releases tell may lie above every bound on what one release tells.
+    found = [one for one in report.find(quantity) if one.on in ("Z", "X_hat")]
     if attribute is not None:
         found = [one for one in found if one.attribute == attribute]
     exact = next((one for one in found if one.kind == "exact"), None)
@@ -47,8 +47,12 @@ def bracket(report: AuditReport, quantity: str, attribute: str | None = None) ->
     above = [one for one in found if one.kind == "upper bound"]
     lower = max(below, key=lambda one: one.value, default=None)
     upper = min(above, key=lambda one: one.value, default=None)
-    # The most pessimistic estimate, but none that an upper bound contradicts if there is another.
-    estimates = sorted((one for one in found if one.kind == "estimate"), key=lambda one: one.value)
+    # The most pessimistic estimate, but none that an upper bound contradicts if there is another, and none
+    # that falls short of what a lower bound shows to be there.
+    estimates = sorted(
+        (one for one in found if one.kind == "estimate" and (lower is None or one.value >= lower.value)),
+        key=lambda one: one.value,
+    )
     possible = [one for one in estimates if upper is None or one.value <= upper.value]
     middle = possible[-1] if possible else next(iter(estimates), None)
     return Bracket(lower, upper, middle)
@@ -106,6 +110,34 @@ def sentence(report: AuditReport, attribute: str) -> str:
     ]
     share = number(best.value, "share")
     return f"{who} is right about {attribute} {share} of the time{seen}; {', '.join(others)}."
+
+
+def largest_lift(report: AuditReport, attribute: str | None = None) -> Finding | None:
+    """The lift of those about whom the release tells most; an exact one says it for all symbols."""
+    found = [one for one in released(report.find("lift")) if attribute in (None, one.attribute)]
+    return max(found, key=lambda one: (one.kind == "exact" and one.on == "Z", one.value), default=None)
+
+
+def smallest_group(report: AuditReport, attribute: str | None = None) -> Finding | None:
+    """The size of the smallest group that the release sets apart."""
+    found = [one for one in report.find("group size") if attribute in (None, one.attribute)]
+    return min(found, key=lambda one: one.value, default=None)
+
+
+def worst_off(report: AuditReport, attribute: str | None = None) -> str | None:
+    """One sentence about the people whom the release tells most about; None where nobody looked."""
+    lift, group = largest_lift(report, attribute), smallest_group(report, attribute)
+    if lift is None:
+        return None
+    times = f"{2**lift.value:.3g}"
+    size = "" if group is None else f"; the smallest group set apart: {signed(group)}"
+    return f"The release makes a class of {lift.attribute} {times} times as likely for those worst off{size}."
+
+
+def unmeasured(report: AuditReport, attribute: str | None = None) -> list[Finding]:
+    """What could not be judged, and what the gate therefore counts as told."""
+    found = [*report.find("unmeasured success"), *report.find("unmeasured leakage")]
+    return [one for one in found if attribute in (None, one.attribute)]
 
 
 def first(report: AuditReport, quantity: str) -> Finding | None:

@@ -12,6 +12,7 @@ from ..frontier import Frontier
 from ..plotting import COLOURS, FAINT, MARKERS, plot_frontier, tidy
 from .style import legend, new_figure, plain
 from .summary import Bracket, before, bracket, chance, first, strongest
+from .wording import reach
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +48,7 @@ def success_psnr(
     return [
         (psnr, success)
         for psnr, success in pairs
-        if psnr is not None and success is not None and math.isfinite(psnr.high)
+        if psnr is not None and success is not None and math.isfinite(psnr.value + reach(psnr)[1])
     ]
 
 
@@ -107,8 +108,8 @@ def _draw_method(ax: Axes, name: str, pairs: list[tuple[Finding, Finding]], i: i
         ax.errorbar(
             psnr.value,
             success.value,
-            xerr=[[psnr.value - psnr.low], [psnr.high - psnr.value]],
-            yerr=[[success.value - success.low], [success.high - success.value]],
+            xerr=[[end] for end in reach(psnr)],
+            yerr=[[end] for end in reach(success)],
             fmt="none",
             ecolor=colour,
             elinewidth=0.9,

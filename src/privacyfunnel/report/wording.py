@@ -20,7 +20,13 @@ MEANINGS = {
 }
 
 #: What an adversary looks at.
-VIEWS = {"Z": "release Z", "X": "raw records X", "X_hat": "reconstruction X̂", "": "nothing"}
+VIEWS = {
+    "Z": "release Z",
+    "X": "raw records X",
+    "X_hat": "reconstruction X̂",
+    "order": "order of rows",
+    "": "nothing",
+}
 
 #: What a release keeps; everything else is about the private attribute.
 KEPT = ("utility", "psnr", "mse", "ssim", "task accuracy", "task explained variance")
@@ -49,6 +55,9 @@ def number(value: float, unit: str) -> str:
         return f"{text} {unit}".strip() if unit != "share" else text
     if unit == "share":
         return f"{round(100 * value, 1) + 0.0:.1f} %".replace("-", "−")
+    if unit == "records":
+        text = f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
+        return f"{text} record" if value == 1 else f"{text} records"
     digits = {"bits": 3, "dB": 2}.get(unit)
     # A tiny amount is not 0; 1e-12 is what rounding leaves of an exact 0.
     tiny = digits is not None and 1e-12 < abs(value) < 0.5 * 10**-digits
@@ -69,14 +78,21 @@ def signed(finding: Finding) -> str:
 
 def interval(finding: Finding) -> str:
     """The ends of the interval, unit once: "64.9 to 70.7 %"; a dash where there is none."""
-    return ends(finding.low, finding.high, finding.unit) if finding.interval is not None else "–"
+    return ends(*finding.interval, finding.unit) if finding.interval is not None else "–"
+
+
+def reach(finding: Finding) -> tuple[float, float]:
+    """How far the interval reaches below and above the value, for bars; none where there is no interval."""
+    low, high = finding.interval or (finding.value, finding.value)
+    return finding.value - low, high - finding.value
 
 
 def ends(low: float, high: float, unit: str) -> str:
     """Two ends of a range, with the unit behind the second."""
     first, second = number(low, unit), number(high, unit)
     tail = second.rpartition(" ")[2]
-    return f"{first.removesuffix(tail).rstrip() if tail in ('%', 'bit', 'dB') else first} to {second}"
+    units = ("%", "bit", "dB", "records")
+    return f"{first.removesuffix(tail).rstrip() if tail in units else first} to {second}"
 
 
 def basis(report: AuditReport) -> str:

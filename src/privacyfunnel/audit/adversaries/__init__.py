@@ -2,7 +2,9 @@
 
 from .bounds import LeakageBound, cross_fitted_bound, leakage_lower_bound
 from .clustering import ClusteringAdversary
+from .counting import CountingAdversary
 from .crossfit import fold_numbers
+from .hidden import OrderAdversary, ResidueAdversary
 from .neighbours import NeighbourAdversary
 from .numeric import RegressorAdversary, default_numeric_adversaries
 from .protocol import Adversary, CrossPredictor, NumericAdversary
@@ -20,11 +22,14 @@ __all__ = [
     "Adversary",
     "ClassifierAdversary",
     "ClusteringAdversary",
+    "CountingAdversary",
     "CrossPredictor",
     "LeakageBound",
     "NeighbourAdversary",
     "NumericAdversary",
+    "OrderAdversary",
     "RegressorAdversary",
+    "ResidueAdversary",
     "boosted_trees",
     "cross_fitted_bound",
     "default_adversaries",

@@ -193,6 +193,10 @@ def bound_of(
     )
 
 
+#: Largest number that every adversary can square, some in float32; 64-bit ids are below it.
+LARGEST = 1e19
+
+
 def as_codes(Z: ArrayLike, name: str) -> FloatArray:
     """Codes as a table of finite numbers, one row a record."""
     codes = np.asarray(Z, dtype=np.float64)
@@ -204,6 +208,13 @@ def as_codes(Z: ArrayLike, name: str) -> FloatArray:
     if not finite.all():
         raise InvalidInputError(
             f"{name}: row {int(np.argmin(finite))} holds a value that is not finite; mend or drop the record."
+        )
+    large = np.abs(codes) > LARGEST
+    if large.any():
+        row, column = (int(part[0]) for part in np.nonzero(large))
+        raise InvalidInputError(
+            f"{name}: row {row}, column {column} holds {codes[row, column]:g}, beyond ±{LARGEST:g}; release "
+            "the column in another unit."
         )
     return codes
 

@@ -73,7 +73,6 @@ def import_umap() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            from tqdm.auto import tqdm
             from umap import UMAP
     except ImportError as error:
         raise MissingDependencyError(
@@ -121,7 +120,9 @@ def umap_embedding(
         tqdm.set_lock(RLock())
     with warnings.catch_warnings():  # about transforming new codes, spectral gaps, disconnected points
         warnings.simplefilter("ignore")
-        points = np.asarray(embedder.fit_transform(Z.astype(np.float32)), dtype=np.float64)
+        # Only the neighbours decide; numbers near the end of float32 must not overflow beside them.
+        small = Z / max(1.0, float(np.abs(Z).max()) / 1e15)
+        points = np.asarray(embedder.fit_transform(small.astype(np.float32)), dtype=np.float64)
     # Points without any neighbour are left out as NaN; at the centre they cost nobody anything.
     return np.nan_to_num(points, nan=0.0)
 

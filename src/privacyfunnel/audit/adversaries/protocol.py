@@ -47,7 +47,15 @@ class Adversary(Protocol):
 
 @runtime_checkable
 class CrossPredictor(Protocol):
-    """An adversary that predicts all folds at once, where that is cheaper than one fit a fold."""
+    """An adversary that predicts all folds at once: where that is cheaper, or it looks at the whole file."""
+
+    @property
+    def name(self) -> str:
+        """A short name for tables."""
+
+    @property
+    def threat_model(self) -> str:
+        """One sentence: what it sees and what it knows."""
 
     def cross_predict(self, Z: FloatArray, y: IntArray, folds: IntArray, n_classes: int) -> FloatArray:
         """P(y|z) for every record, (n, n_classes), from the classes of records of other folds alone."""

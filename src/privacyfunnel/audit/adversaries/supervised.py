@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 from .neighbours import NeighbourAdversary
 from .protocol import SUPERVISED, FloatArray, IntArray
 
+#: What scikit-learn says of classes of one or two records; the report says it better.
+MANY_CLASSES = "The number of unique classes is greater than 50%"
 # Boosting grows one tree a class and round; above this many classes a forest does in seconds what would
 # take it minutes.
 MOST_BOOSTED_CLASSES = 30
@@ -46,6 +48,7 @@ class EstimatorAdversary:
         with threadpool_limits(1), warnings.catch_warnings():
             # An adversary that stops early still proves a bound, a weaker one.
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
             return fitted.fit(Z, y)
 
     def __repr__(self) -> str:
