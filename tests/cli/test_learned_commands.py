@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,11 @@ def test_bad_arrays_and_places(pfunnel: Run, npz: Path, model: Path, tmp_path: P
         np.save(file, np.ones((3, 2)))
     np.savez(here / "text.npz", x=np.array([["a"], ["b"]]), y=[0, 1])
     (here / "cut.npz").write_bytes(npz.read_bytes()[:500])
+    for name, members in {"member.npz": {"x": b"text"}, "label.npz": {"y": b"text"}}.items():
+        np.savez(here / name, **({"x": np.ones((3, 2))} if "x" not in members else {}))
+        with zipfile.ZipFile(here / name, "a") as archive:
+            for member, content in members.items():
+                archive.writestr(f"{member}.npy", content)
     for name, message in {
         "pickle.npz": "plain arrays",
         "other.npz": "there is no array 'x' in the file (it holds a)",
@@ -250,6 +256,8 @@ def test_bad_arrays_and_places(pfunnel: Run, npz: Path, model: Path, tmp_path: P
         "cut.npz": "damaged",
         "single.npz": "this is no .npz file",
         "none.npz": "there is no such file",
+        "member.npz": "its member 'x' is no array",
+        "label.npz": "its member 'y' is no array",
     }.items():
         assert message in error("fit", here / name, "-o", here / "m", *TINY), name
     assert "train-images-idx3-ubyte" in error("fit", here, "-o", here / "m", *TINY)
@@ -259,6 +267,16 @@ def test_bad_arrays_and_places(pfunnel: Run, npz: Path, model: Path, tmp_path: P
     assert not (here / "m").exists()
 
     z = here / "z.npz"
+    assert "its member 'x' is no array" in error("encode", here / "member.npz", "-m", model, "-o", z)
+    assert "its member 'x' is no array" in error("audit", model, "--data", here / "member.npz")
+    with zipfile.ZipFile(here / "codes.npz", "w") as archive:
+        archive.writestr("z.npy", b"text")
+        archive.writestr("y.npy", b"text")
+    assert "its member 'z' is no array" in error("audit", here / "codes.npz")
+    (here / "many-idx.idx").write_bytes(b"\0\0\x08\xc8" + b"\0\0\0\1" * 200 + b"\7")
+    for command in ("fit", "encode"):
+        more = ["-o", here / "m", *TINY] if command == "fit" else ["-m", model, "-o", z]
+        assert "promises 200 dimensions" in error(command, here / "many-idx.idx", *more)
     assert "no such folder" in error("encode", npz, "-m", here / "none", "-o", z)
     assert "manifest.json (there is none)" in error("encode", npz, "-m", here, "-o", z)
     assert "must end in .npz" in error("encode", npz, "-m", model, "-o", here / "z.txt")
