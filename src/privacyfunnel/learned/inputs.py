@@ -23,6 +23,7 @@ CHOICES = {
     "classifier": ("mlp", "linear"),
     "objective": ("dca", "lagrangian"),
     "schedule": ("alternating", "simultaneous"),
+    "scale": ("auto", "columns", "common", "none"),
 }
 
 

@@ -171,7 +171,7 @@ def _restore(manifest: Manifest, tensors: dict[str, Tensor]) -> LearnedFunnel:
     if (private is None) == estimator.needs_private:
         raise FileFormatError("the private attributes do not fit the class.")
     with torch.device("meta"):
-        modules = estimator._build(n_features, private)
+        modules = estimator._modules(n_features, private)
     expected = {name: tuple(tensor.shape) for name, tensor in modules.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if expected != found:
