@@ -21,7 +21,7 @@ T = TypeVar("T")
 FORMAT = "privacyfunnel"
 
 # The newest version of each kind of file that this library reads and writes.
-VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1, "audit-report": 1}
+VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1, "learned-encoder": 1, "audit-report": 1}
 
 
 def load(path: Path_) -> Any:
@@ -48,7 +48,7 @@ def load(path: Path_) -> Any:
             f"{path}: this {kind} has format version {version} and this library reads up to "
             f"{VERSIONS[kind]}; install a newer one."
         )
-    if kind == "learned-funnel":
+    if kind in ("learned-funnel", "learned-encoder"):
         raise FileFormatError(f"{path}: this file is a part of a saved model; load the folder that holds it.")
     reader: Any
     if kind == "table-mechanism":

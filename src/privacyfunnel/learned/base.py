@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,10 +34,12 @@ from .networks import Prior, make_decoder, make_encoder
 from .private import PrivateAttributes, describe, same_classes
 from .records import as_tensor, check_range, check_square, read_records
 from .releasing import CHUNK, Releasing
-from .scaling import Scaling, kind_of_scaling
+from .scaling import Scaling, kind_of_scaling, scaling_of
 from .steps import Step
 from .training import Progress, ran_away, train
 
+# Without `epochs`: steps to train for, and passes over the records at the least.
+N_STEPS, LEAST_EPOCHS = 2000, 10
 # Settings that a continued run may change: they do not change its result.
 FREE_TO_CHANGE = ("checkpoint", "device", "progress", "release_state")
 
@@ -56,7 +59,7 @@ class LearnedFunnel(Releasing):
     latent: str = "normal"
     likelihood: str = "gaussian"
     scale: str = "none"
-    epochs: int = 100
+    epochs: int | None = 100
     batch_size: int = 256
     learning_rate: float = 3e-4
     random_state: Any = None
@@ -94,7 +97,7 @@ class LearnedFunnel(Releasing):
             modules = self._modules(self.n_features_in_, private)
         family, is_stack = likelihood(self.likelihood), self.record_shape_ is not None
         kind = kind_of_scaling(self.scale, x, is_frame=is_frame, is_stack=is_stack, family=family)
-        modules["scaling"].learn(x, kind, family)
+        scaling_of(modules).learn(x, kind, family)
         self.modules_ = modules.to(self.device_)
         self.generator_: torch.Generator = torch.Generator().manual_seed(int(seeds[1]))
         self.step_ = self._step(self.modules_, private, self.generator_)
@@ -114,7 +117,7 @@ class LearnedFunnel(Releasing):
         with self._all_or_nothing():
             self._begin(X, y, private, anew=True)
             folder = None if self.checkpoint is None else Path(self.checkpoint)
-            self._run(int(self.epochs), None if folder is None else folder / "checkpoint.safetensors")
+            self._run(self.epochs, None if folder is None else folder / "checkpoint.safetensors", whole=True)
         self._warn(self._notes(whole=True))
         return self
 
@@ -140,7 +143,7 @@ class LearnedFunnel(Releasing):
             )
         with self._all_or_nothing():
             self._begin(X, y, private, anew=not hasattr(self, "modules_"), classes=classes)
-            self._run(self.progress_.epoch + 1)
+            self._run(self.progress_.epoch + 1, whole=False)
         self._warn(self._notes(whole=False))
         return self
 
@@ -148,11 +151,21 @@ class LearnedFunnel(Releasing):
         """The reconstruction E[X|z] of each code, in the shape of the records."""
         return self._decode(self._codes(Z))
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model into a folder, whole or not at all; `privacyfunnel.load` reads it back."""
-        from .persistence import save_model
+    def save(self, path: Any, part: str = "all") -> None:
+        """Write the fitted model into a folder, whole or not at all; `privacyfunnel.load` reads it back.
 
-        save_model(self, path)
+        Parameters
+        ----------
+        path : folder
+        part : "all" or "encoder"
+            "all" is for the owner: it holds the counts of the private classes, the training history and what
+            guesses Y from a code. "encoder" is what to hand on to whoever releases: a `FunnelEncoder`.
+        """
+        from .persistence import save_encoder, save_model
+
+        if part not in ("all", "encoder"):
+            raise InvalidInputError(f"save: part must be 'all' or 'encoder'; it is {part!r}.")
+        (save_model if part == "all" else save_encoder)(self, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -232,12 +245,12 @@ class LearnedFunnel(Releasing):
             self.__dict__ = before
             raise
 
-    def _run(self, epochs: int, checkpoint: Path | None = None) -> None:
+    def _run(self, epochs: int | None, checkpoint: Path | None = None, *, whole: bool) -> None:
         try:
             # Of all calls of partial_fit in their order.
             self.fingerprint_ = fingerprint_of([self.x_, *self.targets_], after=self.fingerprint_)
             self.n_records_ += len(self.x_)
-            self._run_epochs(epochs, checkpoint)
+            self._run_epochs(epochs, checkpoint, whole)
         finally:
             del self.x_, self.targets_  # training data must not travel with the model, whatever happens
         self.status_, self.seed_ = self.progress_.status, self.progress_.seed
@@ -253,7 +266,7 @@ class LearnedFunnel(Releasing):
         for note in notes:
             warnings.warn(f"{type(self).__name__}: {note}", ConvergenceWarning, stacklevel=3)
 
-    def _run_epochs(self, epochs: int, checkpoint: Path | None) -> None:
+    def _run_epochs(self, epochs: int | None, checkpoint: Path | None, whole: bool) -> None:
         with (
             progress_bar(f"Training {type(self).__name__}", self.progress) as report,
             training_lock(None if checkpoint is None else checkpoint.parent),
@@ -262,6 +275,7 @@ class LearnedFunnel(Releasing):
                 self.step_,
                 self.modules_["scaling"](self.x_.to(self.device_)),
                 [target.to(self.device_) for target in self.targets_],
+                whole=whole,
                 epochs=epochs,
                 batch_size=int(self.batch_size),
                 generator=self.generator_,
@@ -271,8 +285,13 @@ class LearnedFunnel(Releasing):
                 report=report,
             )
 
-    def _train(self, step: Any, x: Tensor, targets: list[Tensor], **options: Any) -> None:
-        train(step, x, targets, **options)
+    def _train(
+        self, step: Any, x: Tensor, targets: list[Tensor], *, whole: bool, epochs: int | None, **options: Any
+    ) -> None:
+        """Train on these records; `whole` says that no others follow."""
+        n_batches = math.ceil(len(x) / options["batch_size"])
+        passes = max(LEAST_EPOCHS, math.ceil(N_STEPS / n_batches)) if epochs is None else int(epochs)
+        train(step, x, targets, epochs=passes, **options)
 
     @property
     def history_(self) -> Any:
@@ -310,7 +329,7 @@ class LearnedFunnel(Releasing):
         return as_tensor(table)
 
     def _decode(self, inputs: Tensor) -> NDArray[np.float32]:
-        decoder, scaling = self.modules_["decoder"], self.modules_["scaling"]
+        decoder, scaling = self.modules_["decoder"], scaling_of(self.modules_)
         mean = likelihood(self.likelihood).mean
         with torch.inference_mode():
             parts = [

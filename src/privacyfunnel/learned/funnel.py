@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,8 +16,10 @@ from .families import latent, likelihood
 from .networks import mlp
 from .objectives import Weights
 from .private import PrivateAttributes
+from .scaling import scaling_of
 from .steps import AlternatingStep
 from .training import TrainingStatus
+from .verdict import judged, judged_by_budget, kept_apart, not_measured
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -76,8 +79,14 @@ class Funnel(LearnedFunnel):
         The steps of encoder and decoder both from the weights before, or the encoder's after the decoder's on
         the same batch, as in the paper. Alternating with Adam's momentum can run away, sooner at larger
         learning rates; both at once did not where it did.
-    epochs, batch_size, learning_rate
-        Passes over the records, records in a step, and the step size of Adam.
+    epochs : int, optional
+        Passes over the records. By default as many as make 2,000 steps, and at least 10; with `max_leakage`,
+        until the code keeps no more within the budget.
+    batch_size, learning_rate
+        Records in a step, and the step size of Adam.
+    validation_fraction : float
+        Share of the records, at most 2,000, that is kept from training for the verdict; 0 for none, and no
+        verdict. Not with `max_leakage`, which keeps three tenths.
     random_state : None, int or Generator
         Seeds training. It does not seed releases.
     release_state : None, int or Generator
@@ -101,12 +110,16 @@ class Funnel(LearnedFunnel):
         How training ended, as a sentence with the remedy.
     private_ : PrivateAttributes
         The private attributes and their classes.
+    verdict_ : Verdict
+        What the code keeps and tells on records kept from training; `print(funnel.verdict_)` is a sentence.
     budget_ : Budget or None
         What the search for `max_leakage` reached, with its bound and trace.
     """
 
     scale: str = "auto"
+    epochs: int | None = None
     learning_rate: float = 1e-3
+    validation_fraction: float = 0.1
     alpha: float = 4e-3
     beta: float = 1.0
     leakage_weight: float = 1.0
@@ -121,7 +134,7 @@ class Funnel(LearnedFunnel):
     def written(
         cls, n_components: int = 64, *, alpha: float = 0.01, beta: float = 0.05, **settings: Any
     ) -> Funnel:
-        """The funnel as the paper writes it (`eq:unkn_alg`), for comparisons; `settings` change the rest of it.
+        """The funnel as the paper writes it (`eq:unkn_alg`); `settings` change the rest of it.
 
             decoder:  min −β E log P(X|Z) − E log Q(Y|Z)
             encoder:  min ½ ( Î(Z;Y) + D[P_z ‖ P_zᵏ] − β E log P(X|Z) )² + α E D[P(Z|x) ‖ N(0, I)]
@@ -138,26 +151,51 @@ class Funnel(LearnedFunnel):
             "latent": "normal",
             "likelihood": "gaussian",
             "scale": "none",
+            "validation_fraction": 0.0,
             "epochs": 100,
             "batch_size": 256,
             "learning_rate": 3e-4,
         }
         return cls(n_components, alpha=alpha, beta=beta, **(paper | settings))
 
-    def _train(self, step: Any, x: Tensor, targets: list[Tensor], **options: Any) -> None:
+    def _train(
+        self, step: Any, x: Tensor, targets: list[Tensor], *, whole: bool, epochs: int | None, **options: Any
+    ) -> None:
+        assert self.private_ is not None
         self.budget_: Budget | None = None
-        if self.max_leakage is None:
-            super()._train(step, x, targets, **options)
-        else:
-            assert self.private_ is not None
+        if self.max_leakage is not None:
             self.budget_ = train_within_budget(
-                step, x, targets, max_leakage=self.max_leakage, private=self.private_, **options
+                step,
+                x,
+                targets,
+                max_leakage=self.max_leakage,
+                private=self.private_,
+                epochs=None if epochs is None else int(epochs),
+                **options,
             )
+            self.verdict_ = judged_by_budget(self.budget_, self.private_)
+            return
+        # Of the data, not of the seed: a run that goes on from a checkpoint keeps the same records apart.
+        seed = int(self.fingerprint_[:8], 16)
+        kept = kept_apart(targets, len(x), self.validation_fraction if whole else 0.0, seed)
+        rows = torch.from_numpy(np.flatnonzero(~kept)).to(x.device)
+        learned = (x[rows], [target[rows] for target in targets]) if kept.any() else (x, targets)
+        super()._train(step, *learned, whole=whole, epochs=epochs, **options)
+        if self.progress_.status in (TrainingStatus.DIVERGED, TrainingStatus.INTERRUPTED):
+            self.verdict_ = not_measured("training did not end well")
+        elif kept.any():
+            self.verdict_ = judged(step, x, targets, self.private_, kept, seed)
+        else:
+            few = whole and self.validation_fraction > 0
+            reason = f"{len(x):,} records are too few to keep some from training"
+            self.verdict_ = not_measured(reason if few else "no records were kept from training")
 
     def _notes(self, *, whole: bool) -> list[str]:
         budget = self.budget_
         if budget is None:
-            return super()._notes(whole=whole)
+            # That a code says nothing is told once.
+            told = self.status_ is TrainingStatus.COLLAPSED
+            return super()._notes(whole=whole) + ([] if told else self.verdict_.warnings())
         # A search changes the multiplier, so its loss may rise: only how training ended counts.
         ended = [] if self.status_.ok else [self.status_.value]
         if budget.status.ok:
@@ -188,7 +226,7 @@ class Funnel(LearnedFunnel):
         if self.objective == "dca":
             weights = replace(weights, offset=self.offset)
         else:
-            units = float(modules["scaling"].null_loss), private.entropy
+            units = float(scaling_of(modules).null_loss), private.entropy
             weights = replace(weights, squared=False, reconstruction_unit=units[0], leakage_unit=units[1])
         return AlternatingStep(
             modules,

@@ -68,6 +68,13 @@ class Scaling(nn.Module):
         return not bool(self.shift.any()) and bool((self.width == 1).all())
 
 
+def scaling_of(modules: nn.ModuleDict) -> Scaling:
+    """The scaling among the networks of an estimator."""
+    scaling = modules["scaling"]
+    assert isinstance(scaling, Scaling)
+    return scaling
+
+
 def kind_of_scaling(asked: str, x: Tensor, *, is_frame: bool, is_stack: bool, family: Likelihood) -> str:
     """What "auto" stands for: columns one by one for a frame, one width for arrays of one unit.
 
