@@ -116,7 +116,8 @@ def save_and_die(path, tensors, state, fingerprint):
     if state["epoch"] == 2:
         os.kill(os.getpid(), 9)
 training.write_checkpoint = save_and_die
-model = Funnel(8, hidden=(32, 32), epochs=4, random_state=5, validation_fraction=0, checkpoint=sys.argv[1] + "/run")
+settings = {"hidden": (32, 32), "epochs": 4, "random_state": 5, "validation_fraction": 0}
+model = Funnel(8, **settings, checkpoint=sys.argv[1] + "/run")
 model.fit(data["x"], data["y"])
 """
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, check=False)

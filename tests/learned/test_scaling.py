@@ -1,4 +1,4 @@
-"""Records are scaled inside: whatever their units, the same weights do, and reconstructions have the units."""
+"""Records are scaled inside: whatever their units, the same weights do; reconstructions have the units."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The verdict after a fit: on records kept from training, in one sentence, with warnings where they are due."""
+"""The verdict after a fit: on records kept from training, in one sentence, with warnings where due."""
 
 import warnings
 
