@@ -226,8 +226,10 @@ class Funnel(LearnedFunnel):
         if self.objective == "dca":
             weights = replace(weights, offset=self.offset)
         else:
-            units = float(scaling_of(modules).null_loss), private.entropy
-            weights = replace(weights, squared=False, reconstruction_unit=units[0], leakage_unit=units[1])
+            # Parts of one class so far have no entropy, and numbers that lie close a negative one.
+            entropy = private.entropy if private.entropy > 0 else 1.0
+            null_loss = float(scaling_of(modules).null_loss)
+            weights = replace(weights, squared=False, reconstruction_unit=null_loss, leakage_unit=entropy)
         return AlternatingStep(
             modules,
             latent(self.latent),
