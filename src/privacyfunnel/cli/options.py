@@ -182,7 +182,8 @@ Samples = Annotated[
     ),
 ]
 Model = Annotated[
-    str, typer.Option("--model", "-m", metavar="FOLDER", help="What 'pfunnel fit --output' wrote.")
+    str,
+    typer.Option("--model", "-m", metavar="FOLDER", help="What 'pfunnel fit' wrote: a model or an encoder."),
 ]
 CodesOutput = Annotated[
     str,

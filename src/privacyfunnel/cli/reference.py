@@ -24,8 +24,8 @@ pfunnel frontier people.csv --public job --private sex --plot f.png  # what is p
 pfunnel solve people.csv --public job --private sex --min-utility 2 --output m.json
 pfunnel release people.csv --mechanism m.json --output released.csv
 
-pfunnel fit faces.npz --private y --components 16 --output model/   # learned, for images and wide tables
-pfunnel encode new.npz --model model/ --output z.npz
+pfunnel fit faces.npz --private y --output model/ --encoder-output encoder/  # for images and wide tables
+pfunnel encode new.npz --model encoder/ --output z.npz              # the encoder is all that this needs
 pfunnel decode z.npz --model model/ --output faces-again.npz
 ```
 
