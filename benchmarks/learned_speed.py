@@ -27,7 +27,7 @@ from privacyfunnel.learned.training import train
 from .learned import Row, publish
 
 D, BATCH, ALPHA, BETA = 64, 256, 0.01, 0.05
-PAPER = {"n_components": D, "batch_size": BATCH, "classifier": "linear", "classifier_steps": 1}
+PAPER = {"n_components": D, "batch_size": BATCH}
 REPEAT = 2
 ROUNDS = 9
 N_WARM = 512
@@ -119,7 +119,7 @@ def fit_of_funnel(n: int | None = None) -> Callable[[], None]:
     """All that a fit of one epoch does: checking the records, their fingerprint, and the epoch."""
     images, labels, *_ = load_mnist()
     x, y = images.reshape(len(images), -1)[:n], labels[:n]
-    model = Funnel(**PAPER, epochs=1, random_state=0, progress=False)
+    model = Funnel.written(**PAPER, epochs=1, random_state=0, progress=False)
     return lambda: model.fit(x, private=y)
 
 
@@ -127,7 +127,9 @@ def epoch_of_funnel(n: int | None = None) -> Callable[[], None]:
     """One epoch, of a model that has begun."""
     images, labels, *_ = load_mnist()
     x = images.reshape(len(images), -1)
-    model = Funnel(**PAPER, epochs=1, random_state=0, progress=False).fit(x[:N_WARM], private=labels[:N_WARM])
+    model = Funnel.written(**PAPER, epochs=1, random_state=0, progress=False).fit(
+        x[:N_WARM], private=labels[:N_WARM]
+    )
     records, targets = torch.from_numpy(x[:n]), model.private_.encode([labels[:n]])
 
     def epoch() -> None:
@@ -178,7 +180,7 @@ def epoch_of_products(n: int | None = None) -> Callable[[], None]:
 def encode_of_funnel(n: int | None = None) -> Callable[[], None]:
     images, labels, *_ = load_mnist()
     x = images.reshape(len(images), -1)
-    model = Funnel(**PAPER, epochs=1, random_state=0, progress=False)
+    model = Funnel.written(**PAPER, epochs=1, random_state=0, progress=False)
     model.fit(x[:N_WARM], private=labels[:N_WARM])
     return lambda: model.encode(x[:n])
 

@@ -45,7 +45,7 @@ def main(output: Path | None = None) -> None:
         for name, classifier in CLASSIFIERS.items():
             for schedule in sorted(SCHEDULES):
                 for seed in SEEDS:
-                    model = Funnel(
+                    model = Funnel.written(
                         **FIXED,
                         **classifier,
                         schedule=schedule,

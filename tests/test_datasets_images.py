@@ -88,10 +88,23 @@ whole = idx(IMAGES["train"])
         (whole[:-1], "promises 12 × 28 × 28 values, 9408 bytes, and there are only 9407"),
         (whole + b"\0", "9408 bytes, and there are more"),
         (b"\0\0\x08\x03" + b"\xff" * 12, "and there are only 0"),
+        (b"\0\0\x08\xc8" + b"\0\0\0\1" * 200 + b"\7", "promises 200 dimensions, more than an array"),
         (gzip.compress(whole)[:-900], "cut off or damaged"),
         (gzip.compress(whole)[:40] + b"\xff" * 40 + gzip.compress(whole)[80:], "cut off or damaged"),
     ],
-    ids=["empty", "foreign", "type", "scalar", "header", "short", "long", "huge", "cut gzip", "bad gzip"],
+    ids=[
+        "empty",
+        "foreign",
+        "type",
+        "scalar",
+        "header",
+        "short",
+        "long",
+        "huge",
+        "dimensions",
+        "cut gzip",
+        "bad gzip",
+    ],
 )
 def test_a_damaged_file_gets_one_sentence(folder, content, message) -> None:
     (folder / "train-images-idx3-ubyte.gz").write_bytes(content)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 ESTIMATORS = {
     "funnel": "Funnel",
+    "written": "Funnel.written",
     "conditional": "ConditionalFunnel",
     "deep-variational": "DeepVariationalFunnel",
     "autoencoder": "Autoencoder",
@@ -13,7 +15,7 @@ ESTIMATORS = {
 
 
 def estimator(method: str) -> Any:
-    """The class of a learned method."""
+    """What makes the estimator of a learned method from its settings."""
     from . import learned
 
-    return getattr(learned, ESTIMATORS[method])
+    return attrgetter(ESTIMATORS[method])(learned)

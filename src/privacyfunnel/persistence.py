@@ -31,7 +31,7 @@ T = TypeVar("T")
 FORMAT = "privacyfunnel"
 
 # The newest version of each kind of file that this library reads and writes.
-VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1, "audit-report": 2}
+VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1, "learned-encoder": 1, "audit-report": 2}
 # The oldest one that it still reads, where that is not 1.
 OLDEST = {"audit-report": 2}
 
@@ -65,7 +65,7 @@ def load(path: Path_) -> Any:
             f"{path}: this {kind} has format version {version}, which may hold private values and is read "
             "no longer; make it again."
         )
-    if kind == "learned-funnel":
+    if kind in ("learned-funnel", "learned-encoder"):
         raise FileFormatError(f"{path}: this file is a part of a saved model; load the folder that holds it.")
     reader: Any
     if kind == "table-mechanism":

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,72 @@ def test_fit_says_what_it_did(pfunnel: Run, npz: Path) -> None:
     ended = pfunnel("fit", npz, "-o", output, *TINY)
     assert "120 records learned from" in ended.out
     assert "bits" in ended.out
+
+
+def test_the_first_line_is_the_verdict(pfunnel: Run, npz: Path, monkeypatch: Any) -> None:
+    from privacyfunnel.learned.verdict import Guessed, Verdict
+
+    ended = pfunnel("fit", npz, "-o", npz.with_name("few"), *TINY)
+    assert ended.out.startswith("Not measured: 120 records are too few to keep some from training; audit")
+    verdict = Verdict(0.41, (Guessed("sex", 0.71, 0.67, 0.02, 0.9),), 50)
+    monkeypatch.setattr("privacyfunnel.learned.verdict.LEAST_KEPT", 10)
+    monkeypatch.setattr("privacyfunnel.learned.funnel.judged", lambda *rest: verdict)
+    args = ("fit", npz, "-o", npz.with_name("m"), *TINY, "--validation-fraction", 0.3)
+    ended = pfunnel(*args)
+    assert ended.code == 0, ended.err
+    sentence = "Keeps 41 % of the variance; sex guessed 71 %, chance 67 %"
+    assert ended.out.startswith(f"{sentence} (measured on 50 records kept from training).")
+    assert json.loads(pfunnel(*args, "--json").out)["verdict"] == str(verdict)
+
+
+def test_the_encoder_alone_is_enough_to_release(pfunnel: Run, npz: Path) -> None:
+    model, encoder, z = (npz.with_name(name) for name in ("model", "encoder", "z.npz"))
+    ended = pfunnel("fit", npz, "-o", model, "--encoder-output", encoder, *TINY)
+    assert ended.code == 0, ended.err
+    assert "to hand on; the model stays with its owner" in " ".join(ended.out.split())
+    codes = []
+    for folder in (model, encoder):
+        ended = pfunnel("encode", npz, "-m", folder, "-o", z, "--seed", 3)
+        assert ended.code == 0, ended.err
+        with np.load(z) as file:
+            codes.append(file["z"])
+    np.testing.assert_array_equal(*codes)
+    ended = pfunnel("decode", z, "-m", encoder, "-o", npz.with_name("x.npz"))
+    assert (ended.code, ended.out) == (2, "")
+    assert "this is the encoder alone, which cannot reconstruct records" in ended.err
+    for wrong in (model, npz.parent):  # the owner's folder, and one with the records in it
+        ended = pfunnel("fit", npz, "-o", model, "--encoder-output", wrong, *TINY)
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["npz", "csv", "parquet"])
+@pytest.mark.parametrize("decimals", [None, 2])
+def test_codes_have_no_finer_digits(
+    pfunnel: Run, npz: Path, model: Path, kind: str, decimals: int | None
+) -> None:
+    z = npz.with_name(f"z.{kind}")
+    more = [] if decimals is None else ["--decimals", decimals]
+    ended = pfunnel("encode", npz, "-m", model, "-o", z, *more)
+    assert ended.code == 0, ended.err
+    assert ("32-bit" if decimals is None else "2 decimals") in ended.out
+    if kind == "csv":
+        texts = [text for row in read_csv(z)[1] for text in row]
+        values = np.array(texts, dtype=np.float64)
+        # No more digits than the shortest text of a 32-bit number has.
+        assert max(len(text.lstrip("-0.").replace(".", "").split("e")[0]) for text in texts) <= 9
+        values = values.astype(np.float32)
+    elif kind == "parquet":
+        table = parquet.read_table(z)
+        assert {str(field.type) for field in table.schema} == {"float"}
+        values = np.column_stack([table[name] for name in NAMES])
+    else:
+        with np.load(z) as file:
+            values = file["z"]
+        assert values.dtype == np.float32
+    rounded = values.round(2)
+    assert np.array_equal(values, rounded) == (decimals == 2)
+    assert not np.signbit(values[values == 0]).any()
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
@@ -270,6 +337,11 @@ def test_bad_arrays_and_places(pfunnel: Run, npz: Path, model: Path, tmp_path: P
         np.save(file, np.ones((3, 2)))
     np.savez(here / "text.npz", x=np.array([["a"], ["b"]]), y=[0, 1])
     (here / "cut.npz").write_bytes(npz.read_bytes()[:500])
+    for name, members in {"member.npz": {"x": b"text"}, "label.npz": {"y": b"text"}}.items():
+        np.savez(here / name, **({"x": np.ones((3, 2))} if "x" not in members else {}))
+        with zipfile.ZipFile(here / name, "a") as archive:
+            for member, content in members.items():
+                archive.writestr(f"{member}.npy", content)
     for name, message in {
         "pickle.npz": "plain arrays",
         "other.npz": "there is no array 'x' in the file (it holds a)",
@@ -280,6 +352,8 @@ def test_bad_arrays_and_places(pfunnel: Run, npz: Path, model: Path, tmp_path: P
         "cut.npz": "damaged",
         "single.npz": "this is no .npz file",
         "none.npz": "there is no such file",
+        "member.npz": "its member 'x' is no array",
+        "label.npz": "its member 'y' is no array",
     }.items():
         assert message in error("fit", here / name, "-o", here / "m", *TINY), name
     assert "train-images-idx3-ubyte" in error("fit", here, "-o", here / "m", *TINY)
@@ -289,6 +363,16 @@ def test_bad_arrays_and_places(pfunnel: Run, npz: Path, model: Path, tmp_path: P
     assert not (here / "m").exists()
 
     z = here / "z.npz"
+    assert "its member 'x' is no array" in error("encode", here / "member.npz", "-m", model, "-o", z)
+    assert "its member 'x' is no array" in error("audit", model, "--data", here / "member.npz")
+    with zipfile.ZipFile(here / "codes.npz", "w") as archive:
+        archive.writestr("z.npy", b"text")
+        archive.writestr("y.npy", b"text")
+    assert "its member 'z' is no array" in error("audit", here / "codes.npz")
+    (here / "many-idx.idx").write_bytes(b"\0\0\x08\xc8" + b"\0\0\0\1" * 200 + b"\7")
+    for command in ("fit", "encode"):
+        more = ["-o", here / "m", *TINY] if command == "fit" else ["-m", model, "-o", z]
+        assert "promises 200 dimensions" in error(command, here / "many-idx.idx", *more)
     assert "no such folder" in error("encode", npz, "-m", here / "none", "-o", z)
     assert "manifest.json (there is none)" in error("encode", npz, "-m", here, "-o", z)
     assert "must end in .npz" in error("encode", npz, "-m", model, "-o", here / "z.txt")
@@ -330,6 +414,7 @@ def test_a_budget_that_is_not_met_is_a_failed_gate(
     from privacyfunnel.learned import Funnel
     from privacyfunnel.learned.base import LearnedFunnel
     from privacyfunnel.learned.budget import Budget, BudgetStatus
+    from privacyfunnel.learned.verdict import judged_by_budget
 
     def train(self: Any, *args: Any, **more: Any) -> None:
         LearnedFunnel._train(self, *args, **more)
@@ -337,6 +422,7 @@ def test_a_budget_that_is_not_met_is_a_failed_gate(
         bound = LeakageBound(0.1, 0.05, interval, 40, 80, "mlp", 0.2, 0.1, 0.5, 1.0)
         status = BudgetStatus.MET if met else BudgetStatus.NOT_MET
         self.budget_ = Budget(self.max_leakage, bound, 0.18, met, 0.25, status, 2.0, ())
+        self.verdict_ = judged_by_budget(self.budget_, self.private_)
 
     monkeypatch.setattr(Funnel, "_train", train)
     folder, target = npz.with_name("m"), 0.19 if met else 0.02
@@ -344,7 +430,8 @@ def test_a_budget_that_is_not_met_is_a_failed_gate(
     assert ended.code == (0 if met else 1), ended.err
     assert f"{target} bits {'met' if met else 'not met'}" in ended.out
     assert "at most 0.1800 bits" in ended.out
-    assert "25% of the variance" in ended.out
+    assert ended.out.startswith("Keeps 25 % of the variance; y guessed 20 %, chance 10 %; ")
+    assert f"{0.18 / target:.0%} of the budget of {target} bit used".replace("%", " %") in ended.out
     assert pf.load(folder).budget_.accepted is met
     ended = pfunnel("fit", npz, "-o", folder, *TINY, "--max-leakage", target, "--json")
     budget = json.loads(ended.out)["budget"]
@@ -425,5 +512,5 @@ def test_a_full_disk_leaves_the_old_model(pfunnel: Run, npz: Path, model: Path, 
         ended = pfunnel("fit", npz, "-o", model, *TINY, "--alpha", 1)
     assert ended.code == 2
     assert "No space left on device" in ended.err
-    assert pf.load(model).alpha == 0.01
+    assert pf.load(model).alpha == 0.004
     assert pf.load(model).transform(np.zeros((2, 64), np.float32)).shape == z.shape

@@ -51,8 +51,8 @@ def test_paper_scale_is_the_papers() -> None:
     assert len(alphas) == 16
     assert (alphas[0], alphas[-1]) == (0.1, 10)
     assert {run.settings["n_z"] for run in runs} == {2, 3, 4}
-    learned = [run for run in EXPERIMENTS["mnist"].runs("paper") if run.method == "funnel"]
-    linear = [run for run in learned if run.settings.get("classifier") == "linear"]
+    learned = [run for run in EXPERIMENTS["mnist"].runs("paper") if run.method == "written"]
+    linear = [run for run in learned if "classifier" not in run.settings]
     assert {run.settings["n_components"] for run in linear} == {32, 64, 128, 256}
     assert {run.seed for run in linear} == {0, 1, 2}
     assert {run.settings["epochs"] for run in linear} == {100}

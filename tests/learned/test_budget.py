@@ -8,7 +8,14 @@ from privacyfunnel.audit import boosted_trees, leakage_lower_bound, neural_netwo
 from privacyfunnel.audit.adversaries import LeakageBound
 from privacyfunnel.errors import ConvergenceWarning, FileFormatError, InvalidInputError
 from privacyfunnel.learned import Funnel
-from privacyfunnel.learned.budget import HIGHEST_FACTOR, BudgetStatus, Controller
+from privacyfunnel.learned.budget import (
+    HIGHEST_FACTOR,
+    LEAST_AUDITS,
+    Audit,
+    BudgetStatus,
+    Controller,
+    stalled,
+)
 from privacyfunnel.learned.training import TrainingStatus
 from privacyfunnel.uncertainty import Interval
 
@@ -67,7 +74,9 @@ def test_the_trace_tells_how(met):
     assert trace[-1].epoch == 16
     for audit in trace:
         assert audit.accepted == (audit.upper <= 0.1)
-        assert audit.upper == pytest.approx(audit.bound.value + 1.64 * audit.bound.standard_error)
+        end = audit.bound.value + 1.64 * audit.bound.standard_error
+        assert audit.upper == pytest.approx(max(end, audit.training))
+    assert any(audit.upper == audit.training for audit in trace)  # a judge of few records finds less
     assert len({audit.leakage_weight for audit in trace}) > 3
     assert met.budget_.leakage_weight in {audit.leakage_weight for audit in trace if audit.accepted}
 
@@ -214,6 +223,47 @@ def test_the_status_is_that_of_the_weights_that_are_kept(monkeypatch):
         model = Funnel(max_leakage=0.1, **(SETTINGS | {"epochs": 3})).fit(*records(600, 0))
     assert model.budget_.trace[0].accepted
     assert model.status_ is TrainingStatus.COLLAPSED
+
+
+def test_it_says_what_share_of_the_budget_was_used(met):
+    budget = met.budget_
+    assert budget.used == pytest.approx(budget.upper / 0.1)
+    assert budget.used > 0.3  # a budget that is not used was spent for nothing
+    assert f"{budget.used:.0%} of the budget of 0.1 bit used".replace("%", " %") in str(met.verdict_)
+    assert met.verdict_.explained == budget.explained
+    assert met.verdict_.n == budget.bound.n
+
+
+def test_without_a_number_of_epochs_it_goes_on_until_no_more_is_kept(monkeypatch):
+    from privacyfunnel.learned import budget_search
+
+    def audit(step, *rest):
+        interval = Interval(0.0, 0.01, 0.95, "held-out", 0)
+        return LeakageBound(0.01, 0.0, interval, 90, 90, "mlp", 0.5, 0.5, 0.5, 1.0), 0.01
+
+    monkeypatch.setattr(budget_search, "fresh_audit", audit)
+    monkeypatch.setattr(budget_search, "STEPS_BETWEEN_AUDITS", 20)
+    model = Funnel(max_leakage=0.9, **(SETTINGS | {"epochs": None, "beta": 1.0})).fit(*records(600, 0))
+    trace = model.budget_.trace
+    assert LEAST_AUDITS <= len(trace) < budget_search.MOST_AUDITS
+    whole = 0.5 * 6 / np.log(2)  # six columns of variance 1
+    assert stalled(trace, whole)
+    assert not any(stalled(trace[:i], whole) for i in range(len(trace)))
+    assert model.budget_.explained > 0.2
+
+
+def test_what_stalls():
+    def trace(*kept):
+        interval = Interval(0.0, 0.01, 0.95, "held-out", 0)
+        bound = LeakageBound(0.01, 0.0, interval, 90, 90, "mlp", 0.5, 0.5, 0.5, 1.0)
+        return [Audit(i, 1.0, bound, 0.0, 0.0, abs(one), one > 0) for i, one in enumerate(kept)]
+
+    assert stalled(trace(*[9.0] * 8), 10)
+    assert not stalled(trace(*[9.0] * 7), 10)  # too early
+    assert not stalled(trace(9, 9, 9, 8, 7, 6, 5, 4), 10)
+    assert not stalled(trace(*[-9.0] * 20), 10)  # nothing within the target yet
+    assert not stalled(trace(-9, -9, -9, -9, -9, -9, -9, 8), 10)
+    assert stalled(trace(9, 9, 9, -1, -1, -1, -1, -1), 10)  # more was kept above the target only
 
 
 # The controller alone

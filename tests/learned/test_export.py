@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from privacyfunnel.errors import DataFileError, MissingDependencyError
+import privacyfunnel as pf
+from privacyfunnel.errors import DataFileError, InvalidInputError, MissingDependencyError
 from privacyfunnel.learned import ConditionalFunnel, Funnel
 from privacyfunnel.learned.export import export_onnx
 
@@ -20,8 +21,13 @@ def onnxruntime():
 
 @pytest.mark.parametrize(
     "model",
-    [Funnel(likelihood="bernoulli", **TINY), Funnel(architecture="conv", **TINY), ConditionalFunnel(**TINY)],
-    ids=["mlp", "conv", "conditional"],
+    [
+        Funnel(likelihood="bernoulli", **TINY),
+        Funnel(scale="columns", **TINY),
+        Funnel(architecture="conv", **TINY),
+        ConditionalFunnel(**TINY),
+    ],
+    ids=["mlp", "scaled", "conv", "conditional"],
 )
 def test_onnx_computes_what_torch_computes(model, digits, onnxruntime, tmp_path):
     x, y, x_new, y_new = digits
@@ -42,6 +48,32 @@ def test_onnx_computes_what_torch_computes(model, digits, onnxruntime, tmp_path)
         (x_hat,) = decoder.run(["x_hat"], inputs)
         np.testing.assert_allclose(x_hat, model.inverse_transform(loc, **private), atol=1e-5)
     assert all(not p.is_meta and p.dtype == torch.float32 for p in model.modules_.parameters())
+
+
+def test_an_encoder_to_hand_on_holds_nothing_else(digits, onnxruntime, tmp_path):
+    import onnx
+
+    x, y, _, _ = digits
+    labels = np.where(y[:200] % 2, "unmistakable", "inconfondibile")
+    model = Funnel(**TINY).fit(x[:200], labels)
+    model.save(tmp_path / "encoder", part="encoder")
+    for number, (one, options) in enumerate(
+        [(model, {"part": "encoder"}), (pf.load(tmp_path / "encoder"), {})]
+    ):
+        folder = tmp_path / str(number)
+        (path,) = export_onnx(one, folder, **options)
+        assert [file.name for file in folder.iterdir()] == ["encoder.onnx"]
+        data = path.read_bytes()
+        for secret in ("unmistakable", "inconfondibile", "classifier", "decoder", "learned", "site-packages"):
+            assert secret.encode() not in data, secret
+        sizes = {tuple(tensor.dims) for tensor in onnx.load(path).graph.initializer}
+        shapes = {tuple(p.shape) for p in model.modules_["encoder"].parameters()} | {(64,)}
+        assert {tuple(sorted(size)) for size in sizes} <= {tuple(sorted(shape)) for shape in shapes} | {
+            (),
+            (1,),
+        }
+    with pytest.raises(InvalidInputError, match="part must be"):
+        export_onnx(model, tmp_path, part="classifier")
 
 
 def test_without_onnx_the_extra_is_named(digits, monkeypatch, tmp_path):

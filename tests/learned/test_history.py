@@ -9,7 +9,7 @@ from privacyfunnel.learned.training import in_bits
 
 TINY = {"n_components": 3, "hidden": (16,), "random_state": 0, "epochs": 2, "batch_size": 200}
 COLUMNS = {
-    Funnel: {"decoder_loss", "encoder_loss", "residual", "leakage", "prior_divergence", "cross_entropy"},
+    Funnel: {"decoder_loss", "encoder_loss", "leakage", "prior_divergence", "cross_entropy"},
     Autoencoder: {"loss"},
     ConditionalFunnel: {"loss"},
     DeepVariationalFunnel: {"loss", "conditional_reconstruction", "latent_game", "visible_game"},
@@ -26,19 +26,23 @@ def test_columns(kind, digits):
 
 def test_information_is_in_bits(digits):
     x, y, _, _ = digits
-    options = {"beta": 0.7, "alpha": 0.3, "leakage_weight": 2.0, "objective": "lagrangian"}
-    row = Funnel(**TINY, **options).fit(x, y).history_.iloc[-1]
     nat = np.log(2)  # what optimisers lower is in nats
-    assert row["decoder_loss"] == pytest.approx(
-        nat * (0.7 * row["reconstruction"] + row["cross_entropy"]), rel=0.05
-    )
-    residual = 2 * row["leakage"] + row["prior_divergence"] + 0.7 * row["reconstruction"]
+    bits = describe([("y", y)]).columns[0].entropy / nat
+    half_variance = 0.5 * x.var(axis=0).sum() / nat
+    options = {"beta": 0.7, "alpha": 0.3, "leakage_weight": 2.0, "scale": "none"}
+    row = Funnel(**TINY, **options, schedule="alternating").fit(x, y).history_.iloc[-1]
+    lost = 0.7 * row["reconstruction"] / half_variance
+    assert row["decoder_loss"] == pytest.approx(lost + nat * row["cross_entropy"], rel=0.05)
+    told = 2 * row["leakage"] / bits
+    assert row["encoder_loss"] == pytest.approx(told + lost + 0.3 * nat * row["divergence"], rel=1e-5)
+    row = Funnel.written(**TINY | {"batch_size": 1000}).fit(x, y).history_.iloc[-1]
+    residual = row["leakage"] + row["prior_divergence"] + 0.05 * row["reconstruction"]
     assert row["residual"] == pytest.approx(residual, rel=1e-5)
-    assert row["encoder_loss"] == pytest.approx(nat * (residual + 0.3 * row["divergence"]), rel=1e-5)
+    square = 0.5 * (nat * residual) ** 2
+    assert row["encoder_loss"] == pytest.approx(square + 0.01 * nat * row["divergence"], rel=1e-5)
     # An untrained classifier of ten classes is about log2(10) bits off, and not log(10).
     first = Funnel(**TINY | {"epochs": 1}, learning_rate=1e-9).fit(x, y).history_.iloc[0]
     assert first["cross_entropy"] == pytest.approx(np.log2(10), abs=0.15)
-    bits = describe([("y", y)]).columns[0].entropy / nat
     assert first["leakage"] == pytest.approx(max(0, bits - first["cross_entropy"]), abs=0.05)
 
 

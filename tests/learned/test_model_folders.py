@@ -170,7 +170,7 @@ def test_what_belongs_to_a_session_is_not_saved(digits, tmp_path):
 def test_what_a_budget_reached_comes_back(models, tmp_path):
     interval = Interval(-0.01, 0.04, 0.95, "held-out", 0)
     bound = LeakageBound(0.02, math.inf, interval, 100, 200, "mlp", 0.3, 0.2, 0.5, 1.0)
-    audit = Audit(3, 2.0, bound, 0.04, 12.5, True)
+    audit = Audit(3, 2.0, bound, 0.04, 0.01, 12.5, True)
     budget = Budget(0.05, bound, 0.04, True, 0.3, BudgetStatus.MET, 2.0, (audit, audit))
     model = copy.copy(models["funnel"])
     model.budget_ = budget

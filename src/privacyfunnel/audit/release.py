@@ -56,7 +56,7 @@ def release_of(mechanism: Any, X: Any) -> Release:
         return _table_release(mechanism, X)
     description = " ".join(repr(mechanism).split())
     decode = getattr(mechanism, "inverse_transform", None)
-    if getattr(mechanism, "decoder_needs_private", False):
+    if getattr(mechanism, "decoder_needs_private", False) or not getattr(mechanism, "has_decoder", True):
         decode = None
     density = _user_density(mechanism, X) if isinstance(mechanism, KnownDensity) else None
     if isinstance(mechanism, LocationScaleEncoder) and mechanism.latent in ("normal", "laplace"):

@@ -48,7 +48,12 @@ def decode(
     check_kind(output)
     options.check_spreadsheet_safe(spreadsheet_safe, output)
     check_options(codes, delimiter)
-    funnel = options.load_estimator(model)
+    funnel: Any = options.load_estimator(model)
+    if not funnel.has_decoder:
+        raise InvalidInputError(
+            f"{model}: this is the encoder alone, which cannot reconstruct records; use the whole model, "
+            "which its owner has."
+        )
     known = getattr(funnel, "feature_names_in_", None)
     n_features = int(funnel.n_features_in_)
     names = [f"x{j}" for j in range(n_features)] if known is None else [str(name) for name in known]

@@ -13,7 +13,7 @@ from . import options
 from .running import warn
 
 if TYPE_CHECKING:
-    from ..learned.base import LearnedFunnel
+    from ..learned.releasing import Releasing
 
 
 def encode(
@@ -31,13 +31,26 @@ def encode(
     ] = None,
     shuffle: options.Shuffle = False,
     spreadsheet_safe: options.SpreadsheetSafe = False,
+    decimals: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            max=7,
+            show_default="32-bit numbers, about 7 digits",
+            help="Round codes to so many decimals.",
+        ),
+    ] = None,
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
 ) -> None:
     """Release a code for each record of DATA: a draw from what the model has learned.
 
     The private column is not needed, and nothing but the codes is written, in the order of the records
-    unless --shuffle is given. Columns that the model does not know are ignored.
+    unless --shuffle is given. Columns that the model does not know are ignored. MODEL may be the encoder
+    alone, which is what to hand on to whoever releases ('pfunnel fit --encoder-output').
+
+    Codes are 32-bit numbers in every kind of file: there are no finer digits that could carry anything.
 
     Release once and hand out the result: a second release of the same records tells more.
     """
@@ -60,14 +73,9 @@ def encode(
         funnel.set_params(release_state=generator)
     names = [str(name) for name in funnel.get_feature_names_out()]
     with enough_memory(data, PARTS):
+        codes = (_rounded(part, decimals) for part in _codes(funnel, data, delimiter))
         n_records = write_records(
-            output,
-            "z",
-            names,
-            _codes(funnel, data, delimiter),
-            spreadsheet_safe=spreadsheet_safe,
-            shuffle=shuffle,
-            rng=order,
+            output, "z", names, codes, spreadsheet_safe=spreadsheet_safe, shuffle=shuffle, rng=order
         )
     values: dict[str, Any] = {
         "command": "encode",
@@ -78,6 +86,7 @@ def encode(
         "n_components": len(names),
         "shuffled": shuffle,
         "seeded": seed is not None,
+        "decimals": decimals,
         "seconds": time.perf_counter() - begun,
     }
     if as_json:
@@ -85,12 +94,21 @@ def encode(
         return
     facts = [
         ("Code", plural(len(names), "component"), type(funnel).__name__),
+        ("Precision", "32-bit" if decimals is None else plural(decimals, "decimal"), ""),
         ("Saved", output, f"{plural(n_records, 'record')} in {values['seconds']:.1f} s"),
     ]
     print_facts(f"{data}: {plural(n_records, 'record')} released.", facts)
 
 
-def _codes(model: LearnedFunnel, data: str, delimiter: str | None) -> Iterator[Any]:
+def _rounded(codes: Any, decimals: int | None) -> Any:
+    """Codes as 32-bit numbers, with so many decimals; without the sign of a zero."""
+    import numpy as np
+
+    codes = np.asarray(codes, dtype=np.float32)
+    return (codes if decimals is None else codes.round(decimals)) + np.float32(0)
+
+
+def _codes(model: Releasing, data: str, delimiter: str | None) -> Iterator[Any]:
     """The codes in parts, as the file is read."""
     from .records import is_idx, is_npz, read_images, read_npz, table_records
 
@@ -120,7 +138,7 @@ def _codes(model: LearnedFunnel, data: str, delimiter: str | None) -> Iterator[A
         yield _transform(model, part.x)
 
 
-def _transform(model: LearnedFunnel, x: Any) -> Any:
+def _transform(model: Releasing, x: Any) -> Any:
     import numpy as np
     import pyarrow as pa
 

@@ -35,8 +35,22 @@ def _setting(help: str, default: str, metavar: str = "NUMBER", **more: Any) -> A
 def fit(
     data: options.Samples,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FOLDER", help="The folder that the model is saved into.")
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="The folder that the whole model is saved into, for its owner: it tells how many records "
+            "have each private value.",
+        ),
     ],
+    encoder_output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="A folder for the encoder alone, all that 'pfunnel encode' needs: hand this one on.",
+        ),
+    ] = None,
     private: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,8 +68,8 @@ def fit(
         typer.Option(
             metavar="METHOD",
             callback=_choice(*ESTIMATORS),
-            help="What to learn: funnel (the paper's), conditional (decoding needs Y), deep-variational, or "
-            "autoencoder (no privacy: a reference point).",
+            help="What to learn: funnel, written (the funnel as the paper writes it), conditional (decoding "
+            "needs Y), deep-variational, or autoencoder (no privacy: a reference point).",
         ),
     ] = "funnel",
     components: Annotated[
@@ -67,7 +81,9 @@ def fit(
     beta: Annotated[
         float | None,
         _setting(
-            "Weight of the reconstruction, funnel and autoencoder.", "0.05; 1", callback=options.numbers
+            "Weight of the reconstruction, funnel and autoencoder.",
+            "1; 0.05 as written",
+            callback=options.numbers,
         ),
     ] = None,
     gamma: Annotated[
@@ -88,31 +104,48 @@ def fit(
     objective: Annotated[
         str | None,
         _setting(
-            "The paper's square (dca) or the plain sum, funnel.",
-            "dca",
-            "dca|lagrangian",
-            callback=_choice("dca", "lagrangian"),
+            "The plain sum of weights without a unit, or the paper's square (dca), funnel.",
+            "lagrangian; dca as written",
+            "lagrangian|dca",
+            callback=_choice("lagrangian", "dca"),
         ),
     ] = None,
     classifier: Annotated[
         str | None,
         _setting(
             "What stands for the adversary, funnel. The paper's linear one stops linear ones only.",
-            "mlp",
+            "mlp; linear as written",
             "mlp|linear",
             callback=_choice("mlp", "linear"),
         ),
     ] = None,
     classifier_steps: Annotated[
-        int | None, _setting("Its steps for each of the encoder, funnel.", "3", min=1)
+        int | None, _setting("Its steps for each of the encoder, funnel.", "3; 1 as written", min=1)
     ] = None,
     schedule: Annotated[
         str | None,
         _setting(
-            "The encoder's step after the decoder's (the paper's) or both at once, which is stabler, funnel.",
-            "alternating",
-            "alternating|simultaneous",
-            callback=_choice("alternating", "simultaneous"),
+            "Both steps at once, or the encoder's after the decoder's, which can run away, funnel.",
+            "simultaneous; alternating as written",
+            "simultaneous|alternating",
+            callback=_choice("simultaneous", "alternating"),
+        ),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        _setting(
+            "Scale records column by column, by one common spread, or not at all.",
+            "auto for funnel, else none",
+            "auto|columns|common|none",
+            callback=_choice("auto", "columns", "common", "none"),
+        ),
+    ] = None,
+    validation_fraction: Annotated[
+        float | None,
+        _setting(
+            "Share of the records kept from training for the verdict, funnel.",
+            "0.1",
+            callback=options.numbers,
         ),
     ] = None,
     numeric: Annotated[
@@ -149,11 +182,19 @@ def fit(
         list[int] | None,
         _setting("Size of a hidden layer of the encoder, mlp. Repeat for several.", "500, 500", min=1),
     ] = None,
-    epochs: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Passes over the records.")] = 100,
+    epochs: Annotated[
+        int | None,
+        _setting(
+            "Passes over the records.",
+            "2,000 steps, with --max-leakage until no more is kept; else 100",
+            min=1,
+        ),
+    ] = None,
     batch_size: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Records in a step.")] = 256,
     learning_rate: Annotated[
-        float, typer.Option(metavar="NUMBER", callback=options.numbers, help="Step size of Adam.")
-    ] = 3e-4,
+        float | None,
+        _setting("Step size of Adam.", "0.001 for funnel, else 0.0003", callback=options.numbers),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=0, help="Makes training repeatable. Not releases.")
     ] = None,
@@ -172,9 +213,9 @@ def fit(
 ) -> None:
     """Learn a code Z of the records in DATA that keeps them reconstructible and tells little about Y.
 
-    The folder that is written, and new records, are all that 'pfunnel encode' needs: releasing never asks for
-    the private column. The leakage that is printed is what the classifier inside training finds in the
-    records it learns from, and no bound: judge a release on records that were not trained on.
+    The folder of --encoder-output, and new records, are all that 'pfunnel encode' needs: releasing never asks
+    for the private column. The first line says what the code keeps and what adversaries guess from it, on
+    records kept from training. It is no bound for all adversaries: judge a release with 'pfunnel audit'.
 
     Exit code 1 says that training diverged, or that the budget of --max-leakage was not met.
     """
@@ -184,6 +225,8 @@ def fit(
     begun = time.perf_counter()
     check_options(data, delimiter, private or [], drop or [])
     options.check_folder(output, [data])
+    if encoder_output is not None:
+        options.check_folder(encoder_output, [data, output], encoder=True)
     settings = {
         "alpha": alpha,
         "beta": beta,
@@ -194,6 +237,10 @@ def fit(
         "classifier": classifier,
         "classifier_steps": classifier_steps,
         "schedule": schedule,
+        "scale": scale,
+        "validation_fraction": validation_fraction,
+        "epochs": epochs,
+        "learning_rate": learning_rate,
         "numeric": numeric or None,
         "likelihood": likelihood,
         "latent": latent,
@@ -212,9 +259,7 @@ def fit(
     model = kind(
         components,
         **given,
-        epochs=epochs,
         batch_size=batch_size,
-        learning_rate=learning_rate,
         random_state=seed,
         checkpoint=checkpoint,
         device=device,
@@ -222,7 +267,12 @@ def fit(
     with enough_memory(data, _MEMORY):
         _fit(model, data, read_records(data, private or [], drop or [], delimiter), private or [])
     model.save(output)
-    values = _values(model, data, output, method) | {"seconds": time.perf_counter() - begun}
+    if encoder_output is not None:
+        model.save(encoder_output, part="encoder")
+    values = _values(model, data, output, method) | {
+        "encoder": encoder_output,
+        "seconds": time.perf_counter() - begun,
+    }
     if as_json:
         print_json(values)
     else:
@@ -250,15 +300,13 @@ def _print(values: dict[str, Any]) -> None:
             "" if budget is None else f"{budget['target']:g} bits {'met' if budget['met'] else 'not met'}",
             "" if budget is None else f"fresh adversaries find at most {_bits(budget['upper'])}",
         ),
-        (
-            "Utility",
-            "" if budget is None else f"{max(budget['explained'], 0):.0%} of the variance",
-            "that records kept from training have, explained by their reconstruction",
-        ),
         ("Status", values["status"], ""),
         ("Saved", values["model"], f"{plural(values['epochs'], 'epoch')} in {values['seconds']:.1f} s"),
+        ("Encoder", values["encoder"] or "", "to hand on; the model stays with its owner"),
     ]
-    title = f"{values['data']}: {plural(values['n_records'], 'record')} learned from."
+    learned = f"{plural(values['n_records'], 'record')} learned from"
+    verdict = values["verdict"]
+    title = f"{values['data']}: {learned}." if verdict is None else f"{verdict} {values['data']}: {learned}."
     print_facts(title, [fact for fact in facts if fact[1]])
 
 
@@ -298,6 +346,7 @@ def _values(model: LearnedFunnel, data: str, output: str, method: str) -> dict[s
     last = history[-1] if history else {}
     columns = () if model.private_ is None else model.private_.columns
     budget = getattr(model, "budget_", None)
+    verdict = getattr(model, "verdict_", None)
     return {
         "command": "fit",
         "data": data,
@@ -315,6 +364,7 @@ def _values(model: LearnedFunnel, data: str, output: str, method: str) -> dict[s
             for column in columns
         ],
         "epochs": model.progress_.epoch,
+        "verdict": None if verdict is None else str(verdict),
         "status": model.status_.value,
         "finished": model.status_.ok,
         "leakage_estimate": last.get("leakage"),
@@ -323,6 +373,7 @@ def _values(model: LearnedFunnel, data: str, output: str, method: str) -> dict[s
         else {
             "target": budget.target,
             "upper": budget.upper if math.isfinite(budget.upper) else None,
+            "used": budget.used if math.isfinite(budget.upper) else None,
             "met": budget.accepted,
             "explained": budget.explained,
             "status": budget.status.value,

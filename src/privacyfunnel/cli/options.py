@@ -18,7 +18,7 @@ from ..tabulate import MAX_LETTERS
 
 if TYPE_CHECKING:
     from ..joint import Joint
-    from ..learned.base import LearnedFunnel
+    from ..learned.releasing import Releasing
     from ..solution import Status
 
 
@@ -193,7 +193,8 @@ Samples = Annotated[
     ),
 ]
 Model = Annotated[
-    str, typer.Option("--model", "-m", metavar="FOLDER", help="What 'pfunnel fit --output' wrote.")
+    str,
+    typer.Option("--model", "-m", metavar="FOLDER", help="What 'pfunnel fit' wrote: a model or an encoder."),
 ]
 CodesOutput = Annotated[
     str,
@@ -247,8 +248,9 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
             )
 
 
-def check_folder(output: str, inputs: Sequence[str]) -> None:
-    """Refuse, before any work, a folder that cannot be written or holds another program's manifest.json."""
+def check_folder(output: str, inputs: Sequence[str], *, encoder: bool = False) -> None:
+    """Refuse, before any work, a folder that cannot be written or holds something else; for an encoder,
+    anything else."""
     real = os.path.realpath(output)
     if real in map(os.path.realpath, inputs):
         raise InvalidInputError(f"{output}: this is what the command reads; give the output another name.")
@@ -260,13 +262,13 @@ def check_folder(output: str, inputs: Sequence[str]) -> None:
         raise DataFileError(
             f"{output}: the folder may not be written; choose another one or change its permissions."
         )
-    from ..learned.model_files import refuse_foreign
+    from ..learned.model_files import ENCODER_KIND, KIND, refuse_foreign
 
-    refuse_foreign(Path(output))
+    refuse_foreign(Path(output), ENCODER_KIND if encoder else KIND)
 
 
-def load_estimator(path: str) -> LearnedFunnel:
-    """The fitted model in a folder."""
+def load_estimator(path: str) -> Releasing:
+    """The fitted model, or the encoder alone, in a folder."""
     if not os.path.isdir(path):
         raise DataFileError(f"{path}: there is no such folder; name what 'pfunnel fit --output' wrote.")
     from ..learned.persistence import load_model

@@ -225,8 +225,8 @@ def read_npz(path: str, array: str, private: Sequence[str] = ()) -> Records:
                     f"{path}: there is no array {shortened(array)} in the file (it holds {found}); save it "
                     "under this name."
                 )
-            x = file[array]
-            columns = {name: file[name] for name in private if name in file}
+            x = _member(file, array)
+            columns = {name: _member(file, name) for name in private if name in file}
     except InvalidInputError:
         raise
     except FileNotFoundError:
@@ -247,6 +247,16 @@ def read_npz(path: str, array: str, private: Sequence[str] = ()) -> Records:
             "with numpy.savez."
         ) from None
     return Records(_finite(path, array, x), columns)
+
+
+def _member(file: Any, name: str) -> Any:
+    """An array of an .npz file. NumPy gives the bytes of a member that is none."""
+    import numpy as np
+
+    values = file[name]
+    if not isinstance(values, np.ndarray):
+        raise ValueError(f"its member {name!r} is no array")
+    return values
 
 
 def _finite(path: str, name: str, x: Any) -> Any:

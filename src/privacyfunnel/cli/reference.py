@@ -25,8 +25,8 @@ pfunnel solve people.csv --public job --private sex --min-utility 2 --output m.j
 pfunnel release people.csv --mechanism m.json --output released.csv --shuffle
 pfunnel audit m.json --data people.csv --card card.md
 
-pfunnel fit faces.npz --private y --components 16 --output model/   # learned, for images and wide tables
-pfunnel encode new.npz --model model/ --output z.npz
+pfunnel fit faces.npz --private y --output model/ --encoder-output encoder/  # for images and wide tables
+pfunnel encode new.npz --model encoder/ --output z.npz              # the encoder is all that this needs
 pfunnel decode z.npz --model model/ --output faces-again.npz
 ```
 

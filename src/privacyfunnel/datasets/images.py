@@ -121,7 +121,14 @@ def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:
             f"{path}: the header promises {' × '.join(map(str, shape))} values, {size} bytes, and there are "
             f"{found}; fetch the file again."
         )
-    return np.frombuffer(data, dtype=kind).astype(kind.newbyteorder("="), copy=True).reshape(shape)
+    values = np.frombuffer(data, dtype=kind).astype(kind.newbyteorder("="), copy=True)
+    try:
+        return values.reshape(shape)
+    except ValueError:
+        raise DataFileError(
+            f"{path}: the header promises {len(shape)} dimensions, more than an array can have; fetch the "
+            "file again."
+        ) from None
 
 
 def _load(caller: str, name: str, data_id: int, dtype: str) -> ImageSet:

@@ -17,8 +17,8 @@ CURVES = {
     "autoencoder": ("autoencoder", None),
     "CPF": ("conditional", None),
     "DVPF": ("deep-variational", None),
-    "DCA (paper)": ("funnel", "linear"),
-    "DCA (ours)": ("funnel", None),
+    "DCA (paper)": ("written", None),
+    "DCA (ours)": ("written", "mlp"),
 }
 ADVERSARIES = ["logistic regression", "neural network", "boosted trees"]
 MEASURES = (
@@ -70,16 +70,16 @@ def runs(scale: str) -> list[Run]:
             settings=fixed,
             grid={"alpha": [0.03, 0.3, 3] if several else [0.3], **common},
         )
-        paper = {**fixed, "classifier": "linear", "classifier_steps": 1, "alpha": 0.02}
-        found += grid_runs("funnel", where, settings=paper, grid={"beta": betas, **common})
-        ours = {**fixed, "alpha": 0.02, "schedule": "simultaneous"}
-        found += grid_runs("funnel", where, settings=ours, grid={"beta": betas, **common})
+        paper = {**fixed, "alpha": 0.02}
+        found += grid_runs("written", where, settings=paper, grid={"beta": betas, **common})
+        ours = {**paper, "classifier": "mlp", "classifier_steps": 3, "schedule": "simultaneous"}
+        found += grid_runs("written", where, settings=ours, grid={"beta": betas, **common})
     return found
 
 
 def seconds(run: Run) -> float:
     """Of one core, as at the small scale: an epoch over 22,793 records by method, and the adversaries."""
-    epoch = {"funnel": 1.1, "conditional": 0.3, "deep-variational": 4.2, "autoencoder": 0.5}.get(
+    epoch = {"written": 1.1, "conditional": 0.3, "deep-variational": 4.2, "autoencoder": 0.5}.get(
         run.method, 0.0
     )
     records = (run.data or {}).get("n_train", 22_793)

@@ -11,7 +11,6 @@ from .images import (
     COMMON,
     LEAST_BETA,
     MEASURES,
-    PAPER_CLASSIFIER,
     SUCCESS,
     data,
     scale_notes,
@@ -31,9 +30,9 @@ def length_runs(scale: str) -> list[Run]:
         "paper": ([32, 64, 128, 256], 5, range(3)),
     }[scale]
     return grid_runs(
-        "funnel",
+        "written",
         data("mnist", scale),
-        settings={**COMMON[scale], **PAPER_CLASSIFIER, "alpha": ALPHA},
+        settings={**COMMON[scale], "alpha": ALPHA},
         grid={"beta": {"geometric": [LEAST_BETA[scale], 5e-2, n]}, "n_components": codes, "seed": seeds},
     )
 
@@ -72,7 +71,6 @@ def picture_runs(scale: str) -> list[Run]:
         {
             "settings": {
                 **fixed,
-                **PAPER_CLASSIFIER,
                 "alpha": 0.01,
                 "beta": 0.05,
                 "n_components": length,

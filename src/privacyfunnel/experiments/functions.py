@@ -23,9 +23,7 @@ def parameters(*, seed: int, n_components: int, n_features: int, n_classes: int)
     rng = np.random.default_rng(seed)
     x = rng.random((2 * n_classes, n_features), dtype=np.float32)
     y = np.arange(2 * n_classes) % n_classes
-    model = estimator("funnel")(
-        n_components=n_components, classifier="linear", epochs=1, random_state=seed, progress=False
-    ).fit(x, y)
+    model = estimator("written")(n_components, epochs=1, random_state=seed, progress=False).fit(x, y)
     return {"n_parameters": sum(p.numel() for p in model.modules_.parameters())}
 
 
@@ -42,7 +40,7 @@ def pictures(
 
     records = load_records(data)
     fitted = {**settings, "hidden": tuple(settings.get("hidden", (500, 500)))}
-    model = estimator("funnel")(**fitted, random_state=seed, release_state=seed, progress=False)
+    model = estimator("written")(**fitted, random_state=seed, release_state=seed, progress=False)
     model.fit(records.x_train, records.y_train)
     codes = model.transform(records.x_test)
     restored = model.inverse_transform(codes)

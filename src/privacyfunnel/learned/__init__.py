@@ -13,6 +13,7 @@ except ImportError as error:
 from .autoencoder import Autoencoder
 from .conditional import ConditionalFunnel
 from .deep_variational import DeepVariationalFunnel
+from .encoder import FunnelEncoder
 from .funnel import Funnel
 
-__all__ = ["Autoencoder", "ConditionalFunnel", "DeepVariationalFunnel", "Funnel"]
+__all__ = ["Autoencoder", "ConditionalFunnel", "DeepVariationalFunnel", "Funnel", "FunnelEncoder"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,30 +14,38 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor, nn
 
 from ..errors import ConvergenceWarning, InvalidInputError
 from ..progress import progress_bar
-from ..sampling import uniform
-from .families import latent, likelihood
+from .families import likelihood
 from .folders import training_lock
-from .inputs import as_array, check_settings, draw_seed, fingerprint_of, pick_device, split_columns
+from .inputs import (
+    as_array,
+    check_settings,
+    column_names,
+    draw_seed,
+    fingerprint_of,
+    pick_device,
+    split_columns,
+)
 from .networks import Prior, make_decoder, make_encoder
 from .private import PrivateAttributes, describe, same_classes
 from .records import as_tensor, check_range, check_square, read_records
+from .releasing import CHUNK, Releasing
+from .scaling import Scaling, kind_of_scaling, scaling_of
 from .steps import Step
 from .training import Progress, ran_away, train
 
-# Records encoded at a time.
-CHUNK = 4096
+# Without `epochs`: steps to train for, and passes over the records at the least.
+N_STEPS, LEAST_EPOCHS = 2000, 10
 # Settings that a continued run may change: they do not change its result.
 FREE_TO_CHANGE = ("checkpoint", "device", "progress", "release_state")
 
 
 @dataclass(eq=False, repr=False)
-class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class LearnedFunnel(Releasing):
     """Base of the estimators. Subclasses name their networks and their step.
 
     The settings are the fields of a dataclass: its constructor stores them as they come, which is what
@@ -49,7 +58,8 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     architecture: str = "mlp"
     latent: str = "normal"
     likelihood: str = "gaussian"
-    epochs: int = 100
+    scale: str = "none"
+    epochs: int | None = 100
     batch_size: int = 256
     learning_rate: float = 3e-4
     random_state: Any = None
@@ -70,7 +80,13 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> Step:
         raise NotImplementedError
 
-    def _build_anew(self, private: PrivateAttributes | None) -> None:
+    def _modules(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
+        """The networks, and what scales their records."""
+        modules = self._build(n_features, private)
+        modules["scaling"] = Scaling(n_features)
+        return modules
+
+    def _build_anew(self, private: PrivateAttributes | None, x: Tensor, *, is_frame: bool) -> None:
         """All networks, optimisers and random numbers of a new training."""
         self.device_ = pick_device(self.device)
         self.seed_ = draw_seed(self.random_state)
@@ -78,7 +94,11 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         seeds = np.random.SeedSequence(self.seed_).generate_state(2)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0]))
-            self.modules_: nn.ModuleDict = self._build(self.n_features_in_, private).to(self.device_)
+            modules = self._modules(self.n_features_in_, private)
+        family, is_stack = likelihood(self.likelihood), self.record_shape_ is not None
+        kind = kind_of_scaling(self.scale, x, is_frame=is_frame, is_stack=is_stack, family=family)
+        scaling_of(modules).learn(x, kind, family)
+        self.modules_ = modules.to(self.device_)
         self.generator_: torch.Generator = torch.Generator().manual_seed(int(seeds[1]))
         self.step_ = self._step(self.modules_, private, self.generator_)
         self.progress_ = Progress(seed=self.seed_)
@@ -97,7 +117,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with self._all_or_nothing():
             self._begin(X, y, private, anew=True)
             folder = None if self.checkpoint is None else Path(self.checkpoint)
-            self._run(int(self.epochs), None if folder is None else folder / "checkpoint.safetensors")
+            self._run(self.epochs, None if folder is None else folder / "checkpoint.safetensors", whole=True)
         self._warn(self._notes(whole=True))
         return self
 
@@ -123,44 +143,29 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         with self._all_or_nothing():
             self._begin(X, y, private, anew=not hasattr(self, "modules_"), classes=classes)
-            self._run(self.progress_.epoch + 1)
+            self._run(self.progress_.epoch + 1, whole=False)
         self._warn(self._notes(whole=False))
         return self
-
-    def transform(self, X: Any) -> NDArray[np.float32]:
-        """Release a code for each record: a draw from P(Z|x), anew at every call.
-
-        The randomness is the mechanism. It comes from the operating system's entropy unless `release_state`
-        is set. Several releases of one record tell more than one.
-        """
-        loc, log_scale = self.encode(X)
-        numbers = uniform(loc.size, self.release_state)
-        # Uniform numbers are multiples of 2⁻⁵³ from 0 on, and quantiles are finite inside (0, 1): half a step
-        # up leaves 0, and the largest one, which rounding would take to 1, stays.
-        inside = np.minimum(numbers + 2.0**-54, 1 - 2.0**-53)
-        noise = latent(self.latent).quantile(torch.from_numpy(inside)).numpy().reshape(loc.shape)
-        codes: NDArray[np.float32] = (loc + np.exp(log_scale) * noise).astype(np.float32)
-        return codes
-
-    def encode(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Location and log-scale of P(Z|x) for each record: what the owner of the encoder knows."""
-        check_is_fitted(self)
-        x = read_records(self, X, reset=False)
-        encoder = self.modules_["encoder"]
-        with torch.inference_mode():
-            parts = [encoder(x[i : i + CHUNK].to(self.device_)) for i in range(0, len(x), CHUNK)]
-        loc, log_scale = (torch.cat([part[j].cpu() for part in parts]).numpy() for j in (0, 1))
-        return loc, log_scale
 
     def inverse_transform(self, Z: Any) -> NDArray[np.float32]:
         """The reconstruction E[X|z] of each code, in the shape of the records."""
         return self._decode(self._codes(Z))
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model into a folder, whole or not at all; `privacyfunnel.load` reads it back."""
-        from .persistence import save_model
+    def save(self, path: Any, part: str = "all") -> None:
+        """Write the fitted model into a folder, whole or not at all; `privacyfunnel.load` reads it back.
 
-        save_model(self, path)
+        Parameters
+        ----------
+        path : folder
+        part : "all" or "encoder"
+            "all" is for the owner: it holds the counts of the private classes, the training history and what
+            guesses Y from a code. "encoder" is what to hand on to whoever releases: a `FunnelEncoder`.
+        """
+        from .persistence import save_encoder, save_model
+
+        if part not in ("all", "encoder"):
+            raise InvalidInputError(f"save: part must be 'all' or 'encoder'; it is {part!r}.")
+        (save_model if part == "all" else save_encoder)(self, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -181,11 +186,6 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         super().__setstate__({name: value for name, value in state.items() if name != "optimisers_"})
         if "optimisers_" in state:
             self._renew_step(state["optimisers_"])
-
-    @property
-    def _n_features_out(self) -> int:
-        encoder: Any = self.modules_["encoder"]
-        return int(encoder.heads.out_features) // 2
 
     def _begin(self, X: Any, y: Any, private: Any, *, anew: bool, classes: Any = None) -> None:
         """Check everything, and build what does not exist yet."""
@@ -208,7 +208,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 targets = attributes.encode(values)
                 attributes = attributes.after(targets)
         if anew:
-            self._build_anew(attributes)
+            self._build_anew(attributes, x, is_frame=column_names(X, "X") is not None)
         else:
             self._require_same_networks(attributes)
             self.private_ = attributes
@@ -217,7 +217,7 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _require_same_networks(self, private: PrivateAttributes | None) -> None:
         with torch.device("meta"):
-            asked = self._build(self.n_features_in_, private).state_dict()
+            asked = self._modules(self.n_features_in_, private).state_dict()
         if {name: tensor.shape for name, tensor in asked.items()} != {
             name: tensor.shape for name, tensor in self.modules_.state_dict().items()
         }:
@@ -245,12 +245,12 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self.__dict__ = before
             raise
 
-    def _run(self, epochs: int, checkpoint: Path | None = None) -> None:
+    def _run(self, epochs: int | None, checkpoint: Path | None = None, *, whole: bool) -> None:
         try:
             # Of all calls of partial_fit in their order.
             self.fingerprint_ = fingerprint_of([self.x_, *self.targets_], after=self.fingerprint_)
             self.n_records_ += len(self.x_)
-            self._run_epochs(epochs, checkpoint)
+            self._run_epochs(epochs, checkpoint, whole)
         finally:
             del self.x_, self.targets_  # training data must not travel with the model, whatever happens
         self.status_, self.seed_ = self.progress_.status, self.progress_.seed
@@ -266,15 +266,16 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         for note in notes:
             warnings.warn(f"{type(self).__name__}: {note}", ConvergenceWarning, stacklevel=3)
 
-    def _run_epochs(self, epochs: int, checkpoint: Path | None) -> None:
+    def _run_epochs(self, epochs: int | None, checkpoint: Path | None, whole: bool) -> None:
         with (
             progress_bar(f"Training {type(self).__name__}", self.progress) as report,
             training_lock(None if checkpoint is None else checkpoint.parent),
         ):
             self._train(
                 self.step_,
-                self.x_.to(self.device_),
+                self.modules_["scaling"](self.x_.to(self.device_)),
                 [target.to(self.device_) for target in self.targets_],
+                whole=whole,
                 epochs=epochs,
                 batch_size=int(self.batch_size),
                 generator=self.generator_,
@@ -284,8 +285,13 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 report=report,
             )
 
-    def _train(self, step: Any, x: Tensor, targets: list[Tensor], **options: Any) -> None:
-        train(step, x, targets, **options)
+    def _train(
+        self, step: Any, x: Tensor, targets: list[Tensor], *, whole: bool, epochs: int | None, **options: Any
+    ) -> None:
+        """Train on these records; `whole` says that no others follow."""
+        n_batches = math.ceil(len(x) / options["batch_size"])
+        passes = max(LEAST_EPOCHS, math.ceil(N_STEPS / n_batches)) if epochs is None else int(epochs)
+        train(step, x, targets, epochs=passes, **options)
 
     @property
     def history_(self) -> Any:
@@ -323,10 +329,11 @@ class LearnedFunnel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return as_tensor(table)
 
     def _decode(self, inputs: Tensor) -> NDArray[np.float32]:
-        decoder, mean = self.modules_["decoder"], likelihood(self.likelihood).mean
+        decoder, scaling = self.modules_["decoder"], scaling_of(self.modules_)
+        mean = likelihood(self.likelihood).mean
         with torch.inference_mode():
             parts = [
-                mean(decoder(inputs[i : i + CHUNK].to(self.device_))).cpu()
+                scaling.inverse(mean(decoder(inputs[i : i + CHUNK].to(self.device_)))).cpu()
                 for i in range(0, len(inputs), CHUNK)
             ]
         records = torch.cat(parts).numpy()

@@ -11,6 +11,7 @@ raises λ would run away. When raising it does not help, training goes back to t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -22,6 +23,9 @@ LOWEST_FACTOR, HIGHEST_FACTOR = 1e-3, 1e3
 # Rises without a lower bound to show for it before the controller goes back.
 PATIENCE = 3
 LEAST_GAIN = 0.125
+# Audits over which the code must have kept more for training to go on, and by what share of what there is to
+# keep; and audits before anything is decided.
+STALLED_AFTER, LEAST_GROWTH, LEAST_AUDITS = 5, 0.01, 8
 # Share of the records' variance that a reconstruction must explain for the code to be of use.
 USELESS_BELOW = 0.05
 
@@ -64,9 +68,11 @@ class Audit:
     bound : LeakageBound
         Of the adversary with the highest upper end.
     upper : float
-        That end, in bits.
+        That end in bits, or what training's own classifier finds, if that is more.
+    training : float
+        Î(Z;Y) of training's classifier in bits, the mean over the last epoch.
     reconstruction : float
-        −E log P(X|Z) in bits, the mean over the last epoch.
+        −E log P(X|Z) in bits, likewise.
     accepted : bool
     """
 
@@ -74,12 +80,22 @@ class Audit:
     leakage_weight: float
     bound: LeakageBound
     upper: float
+    training: float
     reconstruction: float
     accepted: bool
 
     def as_good_as(self, other: Audit) -> bool:
         """In both respects."""
         return self.reconstruction <= other.reconstruction and self.upper <= other.upper
+
+
+def stalled(trace: Sequence[Audit], whole: float) -> bool:
+    """Whether the best accepted code keeps no more than one some audits ago; `whole` bits could be kept."""
+    before, after = (
+        min((audit.reconstruction for audit in part if audit.accepted), default=math.inf)
+        for part in (trace[:-STALLED_AFTER], trace)
+    )
+    return len(trace) >= LEAST_AUDITS and before - after < LEAST_GROWTH * whole
 
 
 @dataclass(frozen=True)
@@ -94,7 +110,8 @@ class Budget:
         What the strongest of the fresh adversaries finds in the kept weights' codes, on records that neither
         trained the networks nor chose the weights. A lower bound on I(Z;Y): others may find more.
     upper : float
-        Its upper end in bits, with sampling error (one-sided 95 %).
+        Its upper end in bits, with sampling error (one-sided 95 %), or what training's own classifier found
+        with these weights, if that is more.
     accepted : bool
         Whether the upper end is within the target.
     explained : float
@@ -114,6 +131,16 @@ class Budget:
     status: BudgetStatus
     leakage_weight: float
     trace: tuple[Audit, ...]
+
+    @property
+    def used(self) -> float:
+        """Share of the target that the upper end takes up."""
+        return max(self.upper, 0.0) / self.target
+
+    @property
+    def note(self) -> str:
+        """The same in words."""
+        return f"{self.used:.0%} of the budget of {self.target:g} bit used"
 
 
 @dataclass

@@ -9,6 +9,7 @@ further records that had no part in choosing them confirm it; else less useful, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,11 +21,12 @@ from torch import Tensor
 
 from ..audit.adversaries import LeakageBound, fold_numbers
 from ..errors import InvalidInputError
-from .budget import USELESS_BELOW, Audit, Budget, BudgetStatus, Controller
+from .budget import USELESS_BELOW, Audit, Budget, BudgetStatus, Controller, stalled
 from .budget_audit import ONE_SIDED, explained_variance, fresh_audit
 from .checkpoints import Tensors, read_checkpoint, restore, snapshot, without_prefix, write_checkpoint
 from .private import PrivateAttributes
 from .results import encode_result, read_result
+from .scaling import scaling_of
 from .steps import AlternatingStep
 from .training import Progress, TrainingStatus, train
 
@@ -34,6 +36,7 @@ AUDITED, CONFIRMING = (0, 1, 2), (3, 4, 5)
 LEAST_RECORDS = 400
 # Steps between audits, at least; more where there would be over 16 audits, fewer where less than 8.
 STEPS_BETWEEN_AUDITS = 200
+MOST_AUDITS = 40  # where the number of epochs is open
 # Share of the target that the controller steers to: the verdict, on other records, has an error of its own.
 AIM = 0.8
 # Standard errors of a verdict's upper end: further ones on the same records have to be clearer (97.5 %,
@@ -121,7 +124,7 @@ def train_within_budget(
     *,
     max_leakage: float,
     private: PrivateAttributes,
-    epochs: int,
+    epochs: int | None,
     batch_size: int,
     generator: torch.Generator,
     progress: Progress,
@@ -130,6 +133,8 @@ def train_within_budget(
     report: Callable[[int, int, str], None] | None = None,
 ) -> Budget:
     """Train like `train`, on seven tenths of the records, with λ steered towards `max_leakage` bits.
+
+    Without a number of epochs, until codes within the target keep no more of the records than before.
 
     Checkpoints are written at audits: a run that was killed goes on from the last one to the same bits.
     """
@@ -149,8 +154,14 @@ def train_within_budget(
     rows = torch.from_numpy(np.flatnonzero(learning)).to(x.device)
     x_train, targets_train = x[rows], [target[rows] for target in targets]
     n_batches = -(-len(x_train) // batch_size)
-    epochs_between = max(1, min(max(-(-STEPS_BETWEEN_AUDITS // n_batches), epochs // 16), epochs // 8))
-    while progress.epoch < epochs:
+    goes_on = epochs is None
+    if epochs is None:
+        epochs_between = -(-STEPS_BETWEEN_AUDITS // n_batches)
+        epochs = MOST_AUDITS * epochs_between
+    else:
+        epochs_between = max(1, min(max(-(-STEPS_BETWEEN_AUDITS // n_batches), epochs // 16), epochs // 8))
+    whole = float(scaling_of(step.modules).null_loss) / math.log(2)
+    while progress.epoch < epochs and not (goes_on and stalled(search.trace, whole)):
         train(
             step,
             x_train,
@@ -164,8 +175,11 @@ def train_within_budget(
         if progress.status in (TrainingStatus.DIVERGED, TrainingStatus.INTERRUPTED):
             break
         bound, upper = fresh_audit(step, x, classes, learning, audited, noise, seed + len(search.trace))
+        # A judge of few records finds less than the classifier, which has learned since the beginning.
+        training = progress.history[-1]["leakage"]
+        upper = max(upper, training)
         weight, reconstruction = step.weights.leakage_weight, progress.history[-1]["reconstruction"]
-        audit = Audit(progress.epoch, weight, bound, upper, reconstruction, upper <= max_leakage)
+        audit = Audit(progress.epoch, weight, bound, upper, training, reconstruction, upper <= max_leakage)
         search.take(step, audit, progress.status)
         if checkpoint is not None:
             draws = {"generator": generator.get_state(), "noise": noise.get_state()}
@@ -214,6 +228,7 @@ def _choose(
         if saved is not None:
             saved.restore(step)
         bound, upper = audit(VERDICTS[attempt])
+        upper = upper if saved is None else max(upper, saved.audit.training)
         if upper <= target or saved is candidates[-1]:
             break
     return saved, bound, upper

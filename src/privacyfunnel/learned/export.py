@@ -14,17 +14,22 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ..errors import MissingDependencyError
+from ..errors import InvalidInputError, MissingDependencyError
 from ..persistence import Path_, write_atomic
 from .base import LearnedFunnel
 from .families import Likelihood, likelihood
 from .folders import made_folder
+from .releasing import Releasing
+from .scaling import Scaling, scaling_of
 
 
-def export_onnx(estimator: LearnedFunnel, folder: Path_) -> tuple[Path, Path]:
+def export_onnx(estimator: Releasing, folder: Path_, part: str = "all") -> tuple[Path, ...]:
     """Write encoder.onnx and decoder.onnx into a folder, and return their paths.
 
-    Both take and give float32 tables with any number of rows, records as flat rows:
+    With `part="encoder"`, or of a `FunnelEncoder`, the encoder alone: what to hand on to whoever releases.
+    Neither file holds private classes or their counts.
+
+    Both take and give float32 tables with any number of rows, records as flat rows, not scaled:
 
         encoder:  x (n, features) → loc, scale (n, components)
         decoder:  z (n, components) → x_hat (n, features), the mean of P(X|z)
@@ -36,47 +41,56 @@ def export_onnx(estimator: LearnedFunnel, folder: Path_) -> tuple[Path, Path]:
     The decoder of a ConditionalFunnel has a second input, `private`: one-hot classes and standardised
     numbers, in the order of the private attributes.
     """
+    if part not in ("all", "encoder"):
+        raise InvalidInputError(f"export_onnx: part must be 'all' or 'encoder'; it is {part!r}.")
     _require_onnx()
     check_is_fitted(estimator)
     target = Path(folder)
-    modules, n_components = estimator.modules_, int(estimator._n_features_out)
-    encoder = _Released(modules["encoder"])
-    decoder = _Reconstructed(modules["decoder"], likelihood(estimator.likelihood))
     # Two rows: an example of one row would be taken for a constant.
-    inputs = {"z": torch.zeros(2, n_components)}
+    x = {"x": torch.zeros(2, estimator.n_features_in_)}
+    encoder = _Released(estimator.modules_["encoder"], scaling_of(estimator.modules_))
+    files = {target / "encoder.onnx": _onnx(encoder, x, ["loc", "scale"])}
+    if part == "all" and isinstance(estimator, LearnedFunnel):
+        files[target / "decoder.onnx"] = _decoder(estimator)
+    with made_folder(target):
+        for path, data in files.items():
+            write_atomic(path, data)
+    return tuple(files)
+
+
+def _decoder(estimator: LearnedFunnel) -> bytes:
+    inputs = {"z": torch.zeros(2, int(estimator._n_features_out))}
     if estimator.decoder_needs_private:
         assert estimator.private_ is not None
         inputs["private"] = torch.zeros(2, estimator.private_.n_one_hot)
-    paths = target / "encoder.onnx", target / "decoder.onnx"
-    x = {"x": torch.zeros(2, estimator.n_features_in_)}
-    files = _onnx(encoder, x, ["loc", "scale"]), _onnx(decoder, inputs, ["x_hat"])
-    with made_folder(target):
-        for path, data in zip(paths, files, strict=True):
-            write_atomic(path, data)
-    return paths
+    modules, family = estimator.modules_, likelihood(estimator.likelihood)
+    return _onnx(_Reconstructed(modules["decoder"], family, scaling_of(modules)), inputs, ["x_hat"])
 
 
 class _Released(nn.Module):
     """x ↦ (loc, scale)."""
 
-    def __init__(self, encoder: nn.Module) -> None:
+    def __init__(self, encoder: nn.Module, scaling: Scaling) -> None:
         super().__init__()
         self.encoder = encoder
+        self.shift, self.width = scaling.shift, scaling.width
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        loc, log_scale = self.encoder(x)
+        loc, log_scale = self.encoder((x - self.shift) / self.width)
         return loc, log_scale.exp()
 
 
 class _Reconstructed(nn.Module):
     """z, and for some decoders the private attributes, ↦ E[X|z]."""
 
-    def __init__(self, decoder: nn.Module, family: Likelihood) -> None:
+    def __init__(self, decoder: nn.Module, family: Likelihood, scaling: Scaling) -> None:
         super().__init__()
         self.decoder, self.family = decoder, family
+        self.shift, self.width = scaling.shift, scaling.width
 
     def forward(self, z: Tensor, private: Tensor | None = None) -> Tensor:
-        return self.family.mean(self.decoder(z if private is None else torch.cat([z, private], dim=1)))
+        mean = self.family.mean(self.decoder(z if private is None else torch.cat([z, private], dim=1)))
+        return mean * self.width + self.shift
 
 
 def _onnx(module: nn.Module, inputs: dict[str, Tensor], outputs: Sequence[str]) -> bytes:
@@ -91,7 +105,11 @@ def _onnx(module: nn.Module, inputs: dict[str, Tensor], outputs: Sequence[str]) 
             dynamo=True,
             verbose=False,
         )
-    data: bytes = program.model_proto.SerializeToString()
+    model = program.model_proto
+    # The exporter notes the lines of source that each node comes from, with the paths of this machine.
+    for part in (model, model.graph, *model.graph.node, *model.graph.value_info, *model.functions):
+        part.ClearField("metadata_props")
+    data: bytes = model.SerializeToString()
     return data
 
 

@@ -112,14 +112,31 @@ class Likelihood:
     ----------
     loss : −log P(x|z) by record, without the constants that depend on neither x̂ nor z
     mean : E[X|z]
+    null_loss : by how much the best constant record is worse than perfect ones, the mean over records (n, d)
     lowest, highest : the range of x that the family has a density for
     """
 
     name: str
     loss: Callable[[Tensor, Tensor], Tensor]
     mean: Callable[[Tensor], Tensor]
+    null_loss: Callable[[Tensor], Tensor]
     lowest: float = float("-inf")
     highest: float = float("inf")
+
+
+def _bernoulli_null_loss(x: Tensor) -> Tensor:
+    return (_binary_entropy(x.mean(0)) - _binary_entropy(x).mean(0)).sum()
+
+
+def _binary_entropy(p: Tensor) -> Tensor:
+    return -(torch.xlogy(p, p) + torch.xlogy(1 - p, 1 - p))
+
+
+def _exponential_null_loss(x: Tensor) -> Tensor:
+    mean = x.mean(0)
+    # A record of exactly 0 would have an infinite density: a hundredth of the mean counts as that near.
+    log = torch.maximum(x, 0.01 * mean).clamp_min(1e-300).log().mean(0)
+    return (mean.clamp_min(1e-300).log() - log).clamp_min(0.0).sum()
 
 
 LIKELIHOODS = {
@@ -128,6 +145,7 @@ LIKELIHOODS = {
         "gaussian",
         lambda output, x: 0.5 * functional.mse_loss(output, x, reduction="none").flatten(1).sum(1),
         lambda output: output,
+        lambda x: 0.5 * x.var(0, correction=0).sum(),
     ),
     "bernoulli": Likelihood(
         "bernoulli",
@@ -135,16 +153,24 @@ LIKELIHOODS = {
             functional.binary_cross_entropy_with_logits(output, x, reduction="none").flatten(1).sum(1)
         ),
         torch.sigmoid,
+        _bernoulli_null_loss,
         0.0,
         1.0,
     ),
     # Laplace with unit scale: the absolute error.
     "laplace": Likelihood(
-        "laplace", lambda output, x: (output - x).abs().flatten(1).sum(1), lambda output: output
+        "laplace",
+        lambda output, x: (output - x).abs().flatten(1).sum(1),
+        lambda output: output,
+        lambda x: (x - x.median(0).values).abs().mean(0).sum(),
     ),
     # The output is the log-mean: −log P(x) = output + x e^{−output}.
     "exponential": Likelihood(
-        "exponential", lambda output, x: (output + x * (-output).exp()).flatten(1).sum(1), torch.exp, 0.0
+        "exponential",
+        lambda output, x: (output + x * (-output).exp()).flatten(1).sum(1),
+        torch.exp,
+        _exponential_null_loss,
+        0.0,
     ),
 }
 

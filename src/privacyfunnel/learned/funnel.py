@@ -1,10 +1,11 @@
-"""Funnel: the paper's alternating solver for samples."""
+"""Funnel: an encoder that keeps records reconstructible and a private attribute out of its codes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,18 +16,24 @@ from .families import latent, likelihood
 from .networks import mlp
 from .objectives import Weights
 from .private import PrivateAttributes
+from .scaling import scaling_of
 from .steps import AlternatingStep
 from .training import TrainingStatus
+from .verdict import judged, judged_by_budget, kept_apart, not_measured
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Funnel(LearnedFunnel):
     """Learn a code Z of X that keeps X reconstructible and tells little about a private Y.
 
-    Alternates on each mini-batch (`eq:unkn_alg`; see objectives.py for every term):
+    Each mini-batch trains a classifier of Y, a decoder, and the encoder against the classifier:
 
-        decoder:  min −β E log P(X|Z) − E log Q(Y|Z)
-        encoder:  min ½ ( Î(Z;Y) + D[P_z ‖ P_zᵏ] − β E log P(X|Z) )² + α E D[P(Z|x) ‖ N(0, I)]
+        classifier:  min −E log Q(Y|Z), several times on fresh batches
+        decoder:     min −E log P(X|Z)
+        encoder:     min β · (unexplained share of the variance) + λ · Î(Z;Y) / H(Y) + α E D[P(Z|x) ‖ N(0, I)]
+
+    The weights have no unit, so the defaults are a start for any data. `Funnel.written` is the paper's own
+    objective and setting; objectives.py has every term.
 
     Y → X → Z holds by construction: the encoder sees X alone, so releasing never needs Y.
 
@@ -38,18 +45,18 @@ class Funnel(LearnedFunnel):
     n_components : int
         Length of the code.
     alpha : float
-        Weight of D[P(Z|x) ‖ N(0, I)]. It must stay above 0: without noise the scale of the code escapes the
-        classifier.
+        Weight of D[P(Z|x) ‖ N(0, I)] in nats. It must stay above 0: without noise the scale of the code
+        escapes the classifier.
     beta : float
         Weight of the reconstruction; larger keeps more of X.
     leakage_weight : float
-        Weight of Î(Z;Y); 1 is the paper's, 0 removes privacy from the objective.
+        Weight of Î(Z;Y), as a share of H(Y); 0 removes privacy from the objective.
     max_leakage : float, optional
         Budget in bits. Given, three tenths of the records are kept from the networks, fresh adversaries audit
         the codes of these as training goes on, and `leakage_weight` is only where the search for the weight
         starts. `budget_` tells what was reached; a budget that was not met is a ConvergenceWarning.
-    objective : "dca" or "lagrangian"
-        The paper's square, or the plain sum.
+    objective : "lagrangian" or "dca"
+        The plain sum above, or the paper's square, whose weights are in nats.
     classifier : "mlp" or "linear"
         What stands for the adversary during training. The paper's linear one protects against linear
         adversaries only.
@@ -61,14 +68,25 @@ class Funnel(LearnedFunnel):
     architecture : "mlp" or "conv"
     latent : "normal" or "laplace"
     likelihood : "gaussian", "bernoulli", "laplace" or "exponential"
+    scale : "auto", "columns", "common" or "none"
+        How records are scaled before anything else: each column by its spread (0/1 columns keep theirs), all
+        by one common spread, or not at all. "auto" takes columns for frames, common for stacks of images, the
+        first of the two for plain tables whose columns differ by more than ten times in spread, and none for
+        likelihoods of a fixed range. Reconstructions have the units of the data.
     offset : float
-        Subtracted inside the square, which stays 0 below it; the paper drops this constant.
-    schedule : "alternating" or "simultaneous"
-        The encoder's step after the decoder's on the same batch, as in the paper, or both from the weights
-        before. Alternating with Adam's momentum can run away, sooner at larger learning rates; both at once
-        did not where it did.
-    epochs, batch_size, learning_rate
-        The paper's: 100, 256 and 3e-4 (Adam).
+        With "dca": subtracted inside the square, which stays 0 below it; the paper drops this constant.
+    schedule : "simultaneous" or "alternating"
+        The steps of encoder and decoder both from the weights before, or the encoder's after the decoder's on
+        the same batch, as in the paper. Alternating with Adam's momentum can run away, sooner at larger
+        learning rates; both at once did not where it did.
+    epochs : int, optional
+        Passes over the records. By default as many as make 2,000 steps, and at least 10; with `max_leakage`,
+        until the code keeps no more within the budget.
+    batch_size, learning_rate
+        Records in a step, and the step size of Adam.
+    validation_fraction : float
+        Share of the records, at most 2,000, that is kept from training for the verdict; 0 for none, and no
+        verdict. Not with `max_leakage`, which keeps three tenths.
     random_state : None, int or Generator
         Seeds training. It does not seed releases.
     release_state : None, int or Generator
@@ -92,34 +110,92 @@ class Funnel(LearnedFunnel):
         How training ended, as a sentence with the remedy.
     private_ : PrivateAttributes
         The private attributes and their classes.
+    verdict_ : Verdict
+        What the code keeps and tells on records kept from training; `print(funnel.verdict_)` is a sentence.
     budget_ : Budget or None
         What the search for `max_leakage` reached, with its bound and trace.
     """
 
-    alpha: float = 1e-2
-    beta: float = 5e-2
+    scale: str = "auto"
+    epochs: int | None = None
+    learning_rate: float = 1e-3
+    validation_fraction: float = 0.1
+    alpha: float = 4e-3
+    beta: float = 1.0
     leakage_weight: float = 1.0
     max_leakage: float | None = None
-    objective: str = "dca"
+    objective: str = "lagrangian"
     classifier: str = "mlp"
     classifier_steps: int = 3
     offset: float = 0.0
-    schedule: str = "alternating"
+    schedule: str = "simultaneous"
 
-    def _train(self, step: Any, x: Tensor, targets: list[Tensor], **options: Any) -> None:
+    @classmethod
+    def written(
+        cls, n_components: int = 64, *, alpha: float = 0.01, beta: float = 0.05, **settings: Any
+    ) -> Funnel:
+        """The funnel as the paper writes it (`eq:unkn_alg`); `settings` change the rest of it.
+
+            decoder:  min −β E log P(X|Z) − E log Q(Y|Z)
+            encoder:  min ½ ( Î(Z;Y) + D[P_z ‖ P_zᵏ] − β E log P(X|Z) )² + α E D[P(Z|x) ‖ N(0, I)]
+
+        The second after the first on each mini-batch, normal codes, squared errors of the records as they
+        are, and a linear classifier that learns with the decoder: it protects against linear adversaries
+        only.
+        """
+        paper: dict[str, Any] = {
+            "objective": "dca",
+            "schedule": "alternating",
+            "classifier": "linear",
+            "classifier_steps": 1,
+            "latent": "normal",
+            "likelihood": "gaussian",
+            "scale": "none",
+            "validation_fraction": 0.0,
+            "epochs": 100,
+            "batch_size": 256,
+            "learning_rate": 3e-4,
+        }
+        return cls(n_components, alpha=alpha, beta=beta, **(paper | settings))
+
+    def _train(
+        self, step: Any, x: Tensor, targets: list[Tensor], *, whole: bool, epochs: int | None, **options: Any
+    ) -> None:
+        assert self.private_ is not None
         self.budget_: Budget | None = None
-        if self.max_leakage is None:
-            super()._train(step, x, targets, **options)
-        else:
-            assert self.private_ is not None
+        if self.max_leakage is not None:
             self.budget_ = train_within_budget(
-                step, x, targets, max_leakage=self.max_leakage, private=self.private_, **options
+                step,
+                x,
+                targets,
+                max_leakage=self.max_leakage,
+                private=self.private_,
+                epochs=None if epochs is None else int(epochs),
+                **options,
             )
+            self.verdict_ = judged_by_budget(self.budget_, self.private_)
+            return
+        # Of the data, not of the seed: a run that goes on from a checkpoint keeps the same records apart.
+        seed = int(self.fingerprint_[:8], 16)
+        kept = kept_apart(targets, len(x), self.validation_fraction if whole else 0.0, seed)
+        rows = torch.from_numpy(np.flatnonzero(~kept)).to(x.device)
+        learned = (x[rows], [target[rows] for target in targets]) if kept.any() else (x, targets)
+        super()._train(step, *learned, whole=whole, epochs=epochs, **options)
+        if self.progress_.status in (TrainingStatus.DIVERGED, TrainingStatus.INTERRUPTED):
+            self.verdict_ = not_measured("training did not end well")
+        elif kept.any():
+            self.verdict_ = judged(step, x, targets, self.private_, kept, seed)
+        else:
+            few = whole and self.validation_fraction > 0
+            reason = f"{len(x):,} records are too few to keep some from training"
+            self.verdict_ = not_measured(reason if few else "no records were kept from training")
 
     def _notes(self, *, whole: bool) -> list[str]:
         budget = self.budget_
         if budget is None:
-            return super()._notes(whole=whole)
+            # That a code says nothing is told once.
+            told = self.status_ is TrainingStatus.COLLAPSED
+            return super()._notes(whole=whole) + ([] if told else self.verdict_.warnings())
         # A search changes the multiplier, so its loss may rise: only how training ended counts.
         ended = [] if self.status_.ok else [self.status_.value]
         if budget.status.ok:
@@ -146,9 +222,14 @@ class Funnel(LearnedFunnel):
         self, modules: nn.ModuleDict, private: PrivateAttributes | None, generator: torch.Generator
     ) -> AlternatingStep:
         assert private is not None
-        weights = Weights(
-            self.alpha, self.beta, self.leakage_weight, self.offset, squared=self.objective == "dca"
-        )
+        weights = Weights(self.alpha, self.beta, self.leakage_weight)
+        if self.objective == "dca":
+            weights = replace(weights, offset=self.offset)
+        else:
+            # Parts of one class so far have no entropy, and numbers that lie close a negative one.
+            entropy = private.entropy if private.entropy > 0 else 1.0
+            null_loss = float(scaling_of(modules).null_loss)
+            weights = replace(weights, squared=False, reconstruction_unit=null_loss, leakage_unit=entropy)
         return AlternatingStep(
             modules,
             latent(self.latent),

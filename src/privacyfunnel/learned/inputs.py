@@ -16,13 +16,14 @@ from torch import Tensor
 
 from ..errors import InvalidInputError
 
-COUNTS = ("n_components", "epochs", "batch_size", "classifier_steps")
+COUNTS = ("n_components", "batch_size", "classifier_steps")
 WEIGHTS = ("alpha", "beta", "gamma", "leakage_weight", "adversarial_rate")
 CHOICES = {
     "architecture": ("mlp", "conv"),
     "classifier": ("mlp", "linear"),
     "objective": ("dca", "lagrangian"),
     "schedule": ("alternating", "simultaneous"),
+    "scale": ("auto", "columns", "common", "none"),
 }
 
 
@@ -34,6 +35,11 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     for name in WEIGHTS:
         if name in settings and not (_is_finite(settings[name]) and settings[name] >= 0):
             raise InvalidInputError(f"{name} must be a finite number from 0 on; it is {settings[name]!r}.")
+    epochs, share = settings["epochs"], settings.get("validation_fraction", 0.0)
+    if epochs is not None and not _is_count(epochs):
+        raise InvalidInputError(f"epochs must be a whole number from 1 on, or None; it is {epochs!r}.")
+    if not (_is_finite(share) and 0 <= share <= 0.5):
+        raise InvalidInputError(f"validation_fraction must lie between 0 and 0.5; it is {share!r}.")
     budget = settings.get("max_leakage")
     if budget is not None and not (_is_finite(budget) and budget > 0):
         raise InvalidInputError(f"max_leakage must be a positive number of bits; it is {budget!r}.")

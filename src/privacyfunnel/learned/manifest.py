@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from ..errors import FileFormatError, InvalidInputError
 from ..persistence import require
-from .base import LearnedFunnel
 from .private import PrivateAttributes, PrivateColumn
+from .releasing import Releasing
 
 # Settings that belong to a session and not to the model: loading gives their defaults.
 SESSION = ("release_state", "checkpoint", "device", "progress")
+
+# Settings with other defaults than what was done before they existed.
+LACKING = {"scale": "none", "validation_fraction": 0.0}
 
 _DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|U[1-9][0-9]{0,5})")
 
@@ -28,8 +31,10 @@ class UnknownSettingError(FileFormatError):
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest whose header and checksum are right: name of the class, hash of the weights, the content."""
+    """A manifest whose header and checksum are right: kind of model, name of the class, hash of the weights,
+    the content."""
 
+    kind: str
     name: str
     weights: str
     payload: dict[str, Any]
@@ -56,15 +61,14 @@ def encode_value(value: Any, name: str) -> Any:
     )
 
 
-def read_settings(payload: dict[str, Any], kind: type[LearnedFunnel]) -> dict[str, Any]:
+def read_settings(payload: dict[str, Any], kind: type[Releasing]) -> dict[str, Any]:
     """Keyword arguments for the class; lists are tuples again.
 
-    A setting that the file lacks, because it is older than the setting, takes the default: the default of a
-    new setting must therefore be what older versions did. One that the class lacks might change what the
-    model does, so the file is refused.
+    A setting that the file lacks, because it is older than the setting, is what older versions did (LACKING),
+    else the default. One that the class lacks might change what the model does, so the file is refused.
     """
-    settings = require(payload, "settings", dict)
     known = {*kind().get_params(deep=False)} - {*SESSION}
+    settings = {name: LACKING[name] for name in LACKING if name in known} | require(payload, "settings", dict)
     if unknown := sorted(settings.keys() - known):
         from .. import __version__
 

@@ -15,19 +15,37 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from ..errors import DataFileError, FileFormatError
-from ..persistence import FORMAT, VERSIONS, load_json
+from ..persistence import FORMAT, VERSIONS, load_json, save_json, write_atomic
+from .folders import made_folder, saving_lock
 from .manifest import Manifest
 
-KIND = "learned-funnel"
+KIND, ENCODER_KIND = "learned-funnel", "learned-encoder"
 MANIFEST = "manifest.json"
 # Seconds after which another process must have written its manifest, where folders cannot be locked.
 UNLOCKED_AGE = 3600.0
 
 # Written by this module and by nobody else, so they may be removed once no manifest names them.
 _WEIGHTS = re.compile(r"weights-[0-9a-f]{64}\.safetensors")
+
+
+def write_model(folder: Path, kind: str, data: bytes, digest: str, manifest: dict[str, Any]) -> None:
+    """Write weights and manifest of a model or an encoder; an older one there is replaced."""
+    with made_folder(folder), saving_lock(folder) as alone:
+        refuse_foreign(folder, kind)
+        write_atomic(folder / f"weights-{digest}.safetensors", data)
+        save_json(folder / MANIFEST, kind, VERSIONS[kind], {**manifest, "checksum": checksum(manifest)})
+        clean(folder, digest, 0.0 if alone else UNLOCKED_AGE)
+
+
+def weights_file(kind: str, tensors: Mapping[str, Tensor]) -> tuple[bytes, str]:
+    """The bytes of a file of weights, and the hash that it is named by."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    data: bytes = save_tensors(plain, {"format": FORMAT, "kind": kind})
+    return data, hashlib.sha256(data).hexdigest()
 
 
 def read_manifest(folder: Path, classes: Collection[str]) -> Manifest:
@@ -41,12 +59,12 @@ def read_manifest(folder: Path, classes: Collection[str]) -> Manifest:
             "saved into."
         )
     kind, version, payload = load_json(file)
-    if kind != KIND:
+    if kind not in (KIND, ENCODER_KIND):
         raise FileFormatError(f"{file}: this is a {kind!r} and no learned model; name another folder.")
-    if version > VERSIONS[KIND]:
+    if version > VERSIONS[kind]:
         raise FileFormatError(
             f"{file}: this {kind} has format version {version} and this library reads up to "
-            f"{VERSIONS[KIND]}; install a newer one."
+            f"{VERSIONS[kind]}; install a newer one."
         )
     content = {key: value for key, value in payload.items() if key != "checksum"}
     if payload.get("checksum") != checksum(content):
@@ -62,7 +80,7 @@ def read_manifest(folder: Path, classes: Collection[str]) -> Manifest:
         raise FileFormatError(
             f"{file}: this version of the library has no estimator {name!r}; install a newer one."
         )
-    return Manifest(name, digest, content)
+    return Manifest(kind, name, digest, content)
 
 
 def read_weights(folder: Path, manifest: Manifest) -> dict[str, Tensor]:
@@ -94,16 +112,31 @@ def checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def refuse_foreign(folder: Path) -> None:
-    """Do not replace a manifest.json that is another program's; a damaged one may be replaced."""
+def refuse_foreign(folder: Path, kind: str) -> None:
+    """Do not replace a manifest.json that is another program's; a damaged one may be replaced.
+
+    An encoder is handed on with its folder, so there must be nothing else in it.
+    """
+    what = "model" if kind == KIND else "encoder"
     try:
         document = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
-        return
-    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("kind") != KIND:
+        document = {"format": FORMAT, "kind": kind}
+    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("kind") != kind:
         raise DataFileError(
-            f"{folder / MANIFEST}: this file belongs to something else; choose another folder for the model."
+            f"{folder / MANIFEST}: this file belongs to something else; choose another folder for the {what}."
         )
+    if kind == ENCODER_KIND and folder.is_dir():
+        others = [entry for entry in sorted(os.listdir(folder)) if not _is_ours(entry)]
+        if others:
+            raise DataFileError(
+                f"{folder}: an encoder is handed on with its folder, and this one also holds {others[0]}; "
+                "choose an empty folder."
+            )
+
+
+def _is_ours(entry: str) -> bool:
+    return entry == MANIFEST or bool(_WEIGHTS.fullmatch(entry) or _LEFTOVER.fullmatch(entry))
 
 
 def clean(folder: Path, digest: str, age: float) -> None:

@@ -17,6 +17,13 @@ own earlier value would be 0 at every step.)
 The derivation has −β H(X) inside the square as well; the paper drops it, so its residual has no zero and
 the square acts like a reconstruction weight of β(Î + …). `offset` restores it: the residual is … − offset,
 and counts as 0 below 0.
+
+The plain sum (`squared=False`) counts each term in a unit of its own, so that weights mean the same for all
+data: with the unit of −log P(X|Z) being what it is worse by for the best constant record,
+
+    encoder θ:  min  β · (unexplained share of the records) + λ · Î(Z;Y) / H(Y) + α E D[P_θ(Z|x) ‖ r_Z]
+
+up to a constant. For the Gaussian the share is that of the variance.
 """
 
 from __future__ import annotations
@@ -38,13 +45,24 @@ MOMENT = 0.1
 
 @dataclass(frozen=True)
 class Weights:
-    """The numbers of the objective."""
+    """The numbers of the objective.
+
+    Attributes
+    ----------
+    alpha, beta, leakage_weight, offset : float
+    squared : bool
+        The paper's square; False for the plain sum.
+    reconstruction_unit, leakage_unit : float
+        Nats that −log P(X|Z) and Î(Z;Y) are counted in: 1 for the paper's objective.
+    """
 
     alpha: float
     beta: float
     leakage_weight: float = 1.0
     offset: float = 0.0
-    squared: bool = True  # the paper's square; False for the plain Lagrangian
+    squared: bool = True
+    reconstruction_unit: float = 1.0
+    leakage_unit: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +83,8 @@ def decoder_loss(
 ) -> tuple[Tensor, Tensor]:
     """Step 1 (`eq:unkn_alg_step1`): the loss, and the cross-entropy in it. Batch means in nats."""
     cross_entropy = torch.stack([loss.mean() for loss in private_losses]).sum()
-    return weights.beta * reconstruction.mean() + cross_entropy, cross_entropy.detach()
+    rec = reconstruction.mean() / weights.reconstruction_unit
+    return weights.beta * rec + cross_entropy, cross_entropy.detach()
 
 
 def encoder_terms(
@@ -85,9 +104,14 @@ def encoder_terms(
     prior_divergence = latent.kl_of_scales(log_moment, prior.log_scale)
     leakage = estimated_leakage(private, private_losses)
     rec = reconstruction.mean()
-    residual = weights.leakage_weight * leakage + prior_divergence + weights.beta * rec - weights.offset
-    # Below 0 the square would pay for more leakage and for worse reconstructions.
-    fit = 0.5 * residual.clamp_min(0.0).square() if weights.squared else residual
+    lost = weights.beta / weights.reconstruction_unit * rec
+    told = weights.leakage_weight / weights.leakage_unit * leakage
+    if weights.squared:
+        residual = told + prior_divergence + lost - weights.offset
+        # Below 0 the square would pay for more leakage and for worse reconstructions.
+        fit = 0.5 * residual.clamp_min(0.0).square()
+    else:
+        residual = fit = told + lost
     return EncoderTerms(
         fit + weights.alpha * divergence,
         residual,

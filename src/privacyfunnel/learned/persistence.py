@@ -8,7 +8,6 @@ all, a seeded `release_state` in a folder would make every release from it predi
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Mapping
@@ -17,15 +16,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save as save_tensors
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..errors import FileFormatError, InvalidInputError
-from ..persistence import FORMAT, VERSIONS, Path_, require, save_json, write_atomic
+from ..persistence import Path_, require
 from .base import LearnedFunnel
 from .budget import Budget
-from .folders import made_folder, saving_lock
+from .encoder import FunnelEncoder
 from .funnel import Funnel
 from .inputs import check_settings, pick_device
 from .manifest import (
@@ -38,18 +36,19 @@ from .manifest import (
     read_private,
     read_settings,
 )
-from .model_files import (
-    KIND,
-    MANIFEST,
-    UNLOCKED_AGE,
-    checksum,
-    clean,
-    read_manifest,
-    read_weights,
-    refuse_foreign,
-)
+from .model_files import ENCODER_KIND, KIND, MANIFEST, read_manifest, read_weights, weights_file, write_model
+from .releasing import Releasing
 from .results import encode_result, read_result
+from .scaling import Scaling
 from .training import Progress, TrainingStatus
+from .verdict import Verdict, not_measured
+
+ENCODER_SETTINGS = ("n_components", "hidden", "architecture", "latent")
+ABOUT_MODEL = (
+    "The whole model, for its owner alone: it tells how many records have each private value. To hand on "
+    "what releases codes, use save(folder, part='encoder')."
+)
+ABOUT_ENCODER = "What releases codes and nothing else; privacyfunnel.load reads it, pfunnel encode uses it."
 
 
 def save_model(estimator: LearnedFunnel, path: Path_) -> None:
@@ -61,23 +60,40 @@ def save_model(estimator: LearnedFunnel, path: Path_) -> None:
         The folder cannot be written, or holds another program's manifest.json. An older model is still whole.
     """
     check_is_fitted(estimator)
-    tensors = {
-        name: tensor.detach().cpu().contiguous() for name, tensor in estimator.modules_.state_dict().items()
-    }
-    data = save_tensors(tensors, {"format": FORMAT, "kind": KIND})
-    digest = hashlib.sha256(data).hexdigest()
+    tensors = estimator.modules_.state_dict()
+    data, digest = weights_file(KIND, tensors)
     manifest = _describe(estimator, tensors, digest)
     _require_loadable(estimator, manifest, tensors)
-    folder = Path(path)
-    with made_folder(folder), saving_lock(folder) as alone:
-        refuse_foreign(folder)
-        write_atomic(folder / f"weights-{digest}.safetensors", data)
-        save_json(folder / MANIFEST, KIND, VERSIONS[KIND], manifest)
-        clean(folder, digest, 0.0 if alone else UNLOCKED_AGE)
+    write_model(Path(path), KIND, data, digest, manifest)
 
 
-def load_model(path: Path_) -> LearnedFunnel:
-    """The estimator that `save_model` wrote, ready to release, to reconstruct and to be trained further.
+def save_encoder(estimator: Releasing, path: Path_) -> None:
+    """Write what releases codes, and nothing else, into a folder of its own.
+
+    Raises
+    ------
+    DataFileError
+        The folder cannot be written, or holds anything but an older encoder.
+    """
+    check_is_fitted(estimator)
+    tensors = {name: tensor for name, tensor in estimator.modules_.state_dict().items() if _releases(name)}
+    data, digest = weights_file(ENCODER_KIND, tensors)
+    settings = {name: estimator.get_params(deep=False)[name] for name in ENCODER_SETTINGS}
+    manifest = {
+        "about": ABOUT_ENCODER,
+        "class": FunnelEncoder.__name__,
+        "settings": {name: encode_value(value, name) for name, value in settings.items()},
+        "code_names": str(estimator.get_feature_names_out()[0])[:-1],
+        **_describe_records(estimator),
+        **_describe_weights(tensors, digest),
+        "versions": {"privacyfunnel": _versions()["privacyfunnel"]},
+    }
+    write_model(Path(path), ENCODER_KIND, data, digest, manifest)
+
+
+def load_model(path: Path_) -> Releasing:
+    """What `save_model` or `save_encoder` wrote: an estimator, ready to release, to reconstruct and to be
+    trained further, or an encoder that releases.
 
     Raises
     ------
@@ -89,7 +105,7 @@ def load_model(path: Path_) -> LearnedFunnel:
     folder = Path(path)
     before = None
     while True:
-        manifest = read_manifest(folder, _classes())
+        manifest = read_manifest(folder, [*_classes(), FunnelEncoder.__name__])
         try:
             tensors = read_weights(folder, manifest)
             break
@@ -102,7 +118,7 @@ def load_model(path: Path_) -> LearnedFunnel:
                 ) from None
             before = manifest.weights
     try:
-        return _restore(manifest, tensors)
+        return (_restore if manifest.kind == KIND else _restore_encoder)(manifest, tensors)
     except UnknownSettingError as error:
         raise FileFormatError(f"{folder / MANIFEST}: {error}") from None
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError, RuntimeError) as error:
@@ -112,22 +128,16 @@ def load_model(path: Path_) -> LearnedFunnel:
 
 def _describe(estimator: LearnedFunnel, tensors: Mapping[str, Tensor], digest: str) -> dict[str, Any]:
     """The manifest's payload."""
-    names = getattr(estimator, "feature_names_in_", None)
-    shape = estimator.record_shape_
     progress: Progress = estimator.progress_
     settings = {name: encode_value(value, name) for name, value in _settings(estimator).items()}
-    manifest: dict[str, Any] = {
+    return {
+        "about": ABOUT_MODEL,
         "class": type(estimator).__name__,
         "settings": settings,
-        "n_features_in": int(estimator.n_features_in_),
-        "feature_names_in": None if names is None else [str(name) for name in names],
-        "record_shape": None if shape is None else [int(n) for n in shape],
+        **_describe_records(estimator),
         "private": describe_private(estimator.private_),
         "combinations": describe_combinations(estimator.private_),
-        "weights": {
-            "sha256": digest,
-            "shapes": {name: list(tensor.shape) for name, tensor in sorted(tensors.items())},
-        },
+        **_describe_weights(tensors, digest),
         "seed": estimator.seed_,
         "fingerprint": estimator.fingerprint_,
         "n_records": int(estimator.n_records_),
@@ -138,10 +148,31 @@ def _describe(estimator: LearnedFunnel, tensors: Mapping[str, Tensor], digest: s
             "final": progress.history[-1] if progress.history else {},
             "history": progress.history,
         },
+        "verdict": encode_result(getattr(estimator, "verdict_", None)),
         "budget": encode_result(getattr(estimator, "budget_", None)),
         "versions": _versions(),
     }
-    return {**manifest, "checksum": checksum(manifest)}
+
+
+def _describe_records(estimator: Releasing) -> dict[str, Any]:
+    """What records must look like."""
+    names = getattr(estimator, "feature_names_in_", None)
+    shape = estimator.record_shape_
+    return {
+        "n_features_in": int(estimator.n_features_in_),
+        "feature_names_in": None if names is None else [str(name) for name in names],
+        "record_shape": None if shape is None else [int(n) for n in shape],
+    }
+
+
+def _describe_weights(tensors: Mapping[str, Tensor], digest: str) -> dict[str, Any]:
+    shapes = {name: list(tensor.shape) for name, tensor in sorted(tensors.items())}
+    return {"weights": {"sha256": digest, "shapes": shapes}}
+
+
+def _releases(name: str) -> bool:
+    """Whether releasing needs the weights of this name."""
+    return name.startswith("encoder.") or name in ("scaling.shift", "scaling.width")
 
 
 def _require_loadable(
@@ -154,7 +185,7 @@ def _require_loadable(
             f"save: only the estimators of this library can be loaded again, and {name} is none of them."
         )
     try:
-        _restore(Manifest(name, "", json.loads(json.dumps(manifest))), dict(tensors))
+        _restore(Manifest(KIND, name, "", json.loads(json.dumps(manifest))), dict(tensors))
     except FileFormatError as error:
         raise InvalidInputError(
             f"save: the settings no longer fit the trained networks: {error} Set them back, or fit again."
@@ -171,28 +202,11 @@ def _restore(manifest: Manifest, tensors: dict[str, Tensor]) -> LearnedFunnel:
     if (private is None) == estimator.needs_private:
         raise FileFormatError("the private attributes do not fit the class.")
     with torch.device("meta"):
-        modules = estimator._build(n_features, private)
-    expected = {name: tuple(tensor.shape) for name, tensor in modules.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    if expected != found:
-        wrong = sorted(name for name in {*expected, *found} if expected.get(name) != found.get(name))
-        raise FileFormatError(
-            f"the weights {wrong[0]!r} have shape {found.get(wrong[0])} where the settings ask for "
-            f"{expected.get(wrong[0])}."
-        )
-    modules.load_state_dict(tensors, assign=True)
-    shape = payload["record_shape"]
-    if shape is not None and (not shape or int(np.prod(shape)) != n_features):
-        raise FileFormatError(f"records of shape {shape} do not have {n_features} values.")
-    estimator.n_features_in_ = n_features
-    if (names := payload["feature_names_in"]) is not None:
-        if len(names) != n_features:
-            raise FileFormatError(f"{len(names)} names are given for {n_features} features.")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    estimator.record_shape_ = None if shape is None else tuple(shape)
+        modules = estimator._modules(n_features, private)
+    if not any(name.startswith("scaling.") for name in tensors):  # written where records came as they were
+        tensors = tensors | {f"scaling.{key}": t for key, t in Scaling(n_features).state_dict().items()}
+    _fill(estimator, modules, tensors, payload)
     estimator.private_ = private
-    estimator.device_ = pick_device(estimator.device)
-    estimator.modules_ = modules.to(estimator.device_)
     training = require(payload, "training", dict)
     if training.get("unit") != "bit":
         raise FileFormatError(f"the history is in {training.get('unit')!r} and not in bits.")
@@ -203,12 +217,52 @@ def _restore(manifest: Manifest, tensors: dict[str, Tensor]) -> LearnedFunnel:
     estimator.fingerprint_ = require(payload, "fingerprint", str)
     estimator.n_records_ = require(payload, "n_records", int)
     if isinstance(estimator, Funnel):
+        known = read_result(Verdict | None, payload.get("verdict"))
+        estimator.verdict_ = known or not_measured("the model was saved without a verdict")
         estimator.budget_ = read_result(Budget | None, payload["budget"])
     # For partial_fit: other batches and noise than in the epochs before.
     state = np.random.SeedSequence([estimator.seed_, epoch]).generate_state(1)
     estimator.generator_ = torch.Generator().manual_seed(int(state[0]))
     estimator.step_ = estimator._step(estimator.modules_, private, estimator.generator_)
     return estimator
+
+
+def _restore_encoder(manifest: Manifest, tensors: dict[str, Tensor]) -> FunnelEncoder:
+    """An encoder that was handed on."""
+    payload = manifest.payload
+    encoder = FunnelEncoder(**read_settings(payload, FunnelEncoder))
+    encoder.prefix_ = require(payload, "code_names", str)
+    with torch.device("meta"):
+        modules = encoder._modules(require(payload, "n_features_in", int))
+    _fill(encoder, modules, tensors | {"scaling.null_loss": torch.ones(())}, payload)
+    return encoder
+
+
+def _fill(
+    estimator: Releasing, modules: nn.ModuleDict, tensors: dict[str, Tensor], payload: dict[str, Any]
+) -> None:
+    """Give an estimator its weights and the shape of its records, after a look at their sizes."""
+    expected = {name: tuple(tensor.shape) for name, tensor in modules.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if expected != found:
+        wrong = sorted(name for name in {*expected, *found} if expected.get(name) != found.get(name))
+        raise FileFormatError(
+            f"the weights {wrong[0]!r} have shape {found.get(wrong[0])} where the settings ask for "
+            f"{expected.get(wrong[0])}."
+        )
+    modules.load_state_dict(tensors, assign=True)
+    n_features = require(payload, "n_features_in", int)
+    shape = payload["record_shape"]
+    if shape is not None and (not shape or int(np.prod(shape)) != n_features):
+        raise FileFormatError(f"records of shape {shape} do not have {n_features} values.")
+    estimator.n_features_in_ = n_features
+    if (names := payload["feature_names_in"]) is not None:
+        if len(names) != n_features:
+            raise FileFormatError(f"{len(names)} names are given for {n_features} features.")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator.record_shape_ = None if shape is None else tuple(shape)
+    estimator.device_ = pick_device(estimator.device)
+    estimator.modules_ = modules.to(estimator.device_)
 
 
 def _settings(estimator: LearnedFunnel) -> dict[str, Any]:

@@ -133,6 +133,11 @@ class PrivateAttributes:
     def n_outputs(self) -> int:
         return sum(head.n_outputs for head in self.heads)
 
+    @property
+    def entropy(self) -> float:
+        """H(Y) in nats, the sum over heads."""
+        return sum(head.entropy for head in self.heads)
+
     def after(self, targets: Sequence[Tensor]) -> PrivateAttributes:
         """The same attributes with these records seen as well."""
         pairs = zip(self.columns, targets, strict=True)

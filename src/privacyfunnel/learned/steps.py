@@ -148,7 +148,7 @@ class AlternatingStep(SamplingStep):
         return {
             "decoder_loss": loss.detach(),
             "encoder_loss": terms.loss.detach(),
-            "residual": terms.residual.detach(),
+            **({"residual": terms.residual.detach()} if self.weights.squared else {}),
             "prior_divergence": terms.prior_divergence.detach(),
             "reconstruction": terms.reconstruction.detach(),
             "divergence": terms.divergence.detach(),

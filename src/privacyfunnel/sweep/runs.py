@@ -26,8 +26,8 @@ class Run:
     Parameters
     ----------
     method : str
-        A method of `privacyfunnel.solve`, a learned one (funnel, conditional, deep-variational, autoencoder),
-        or a function of yours that workers can import, "module:function".
+        A method of `privacyfunnel.solve`, a learned one (funnel, written, conditional, deep-variational,
+        autoencoder), or a function of yours that workers can import, "module:function".
     data : str or mapping, optional
         The name of a data set or a file, or a mapping with ``name`` or ``file`` and options: see data.py.
     settings : mapping of JSON values
