@@ -120,6 +120,8 @@ def solve(
         solution = solve_exactly(problem, options, asked, limits, progress)
     else:
         solution = solve_either_way(problem, options, asked, limits, progress)
+    if not solution.status.ok:
+        warnings.warn(f"{solution.method}: {solution.status.value}", ConvergenceWarning, stacklevel=2)
     return _finished(solution, begun)
 
 
@@ -240,7 +242,7 @@ def perfect_privacy(joint: Joint) -> Solution:
 
 
 def _finished(solution: Solution, begun: float) -> Solution:
-    """The solution with notes and warnings on what its numbers do not say by themselves."""
+    """The solution with notes and a warning on what its numbers do not say by themselves."""
     notes = solution.notes
     limit, most = solution.max_leakage, solution.joint.mutual_information
     if limit is not None and limit >= most > 0.0:
@@ -253,8 +255,6 @@ def _finished(solution: Solution, begun: float) -> Solution:
     if few is not None:
         notes = (few, *notes)
         warnings.warn(few, FewRecordsWarning, stacklevel=3)
-    if not solution.status.ok:
-        warnings.warn(f"{solution.method}: {solution.status.value}", ConvergenceWarning, stacklevel=3)
     return replace(solution, notes=notes, seconds=time.perf_counter() - begun)
 
 
