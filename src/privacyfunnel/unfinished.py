@@ -69,6 +69,11 @@ class TemporaryFile:
             os.close(handle)
 
 
+def is_unfinished(name: str) -> bool:
+    """Whether a file of this name is one under way, or was."""
+    return bool(_NAME.fullmatch(name))
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed processes have left unfinished in a folder, once for each process and folder.
 

@@ -389,6 +389,7 @@ def test_a_cell_never_says_that_all_are_of_one_class_and_small_ones_say_nothing(
     assert view["not_shown"] == 0.15
 
 
+@pytest.mark.filterwarnings("ignore:neighbours among the records")
 def test_rare_classes_have_no_name_in_figures(monkeypatch):
     import privacyfunnel.audit.figures as figures
 

@@ -57,7 +57,7 @@ def test_numbers_of_the_records_are_those_of_the_expanded_mechanism(counted: Any
     x, k, y, table = counted
     cells = Cells.of_records(x, k, y, 2)
     joint, wide = expanded(*counted)
-    profile = measure(joint, pf.TableMechanism(wide))
+    profile = measure(pf.TableMechanism(wide), joint)
     released = cells.released(table)
     assert bits(released) == pytest.approx(profile.leakage, abs=1e-12)
     assert guess_share(released) == pytest.approx(profile.guess_after, abs=1e-12)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ..errors import DataFileError, FileFormatError
 from ..persistence import FORMAT, VERSIONS, load_json, save_json, write_atomic
+from ..unfinished import is_unfinished
 from .folders import made_folder, saving_lock
 from .manifest import Manifest
 
@@ -136,7 +137,7 @@ def refuse_foreign(folder: Path, kind: str) -> None:
 
 
 def _is_ours(entry: str) -> bool:
-    return entry == MANIFEST or bool(_WEIGHTS.fullmatch(entry) or _LEFTOVER.fullmatch(entry))
+    return entry == MANIFEST or is_unfinished(entry) or bool(_WEIGHTS.fullmatch(entry))
 
 
 def clean(folder: Path, digest: str, age: float) -> None:
