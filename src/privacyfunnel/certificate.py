@@ -1,0 +1,272 @@
+"""Upper bounds on what a discrete release tells, against every adversary, from a finite sample.
+
+The records must be independent draws from the population that the bound is about, and must have had no part
+in making the mechanism. Each bound then holds with the stated confidence, one-sided, whatever the
+distribution is and however many symbols there are. The proofs are in docs/certificates.md; rounding is
+included.
+
+`counts` is always (n_z, n_y): how many records have the symbol and the private class. Where the table P(z|x)
+of the mechanism is known, soft counts Σ_i P(z|x_i) [y_i = y] say the same with less noise, and are allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .channels import SUM_TOLERANCE
+from .errors import InvalidInputError
+
+FloatArray = NDArray[np.float64]
+
+#: Exponents of Chernoff's bound that are tried; the bound holds for each, so the least of them does, too.
+EXPONENTS = np.geomspace(0.002, 0.95, 40)
+#: Up to so many classes the shares of all sets of classes are listed; more are covered by an interval.
+MOST_LISTED = 8
+#: Boxes after which the search for the worst posterior ends with the bound that it has.
+MOST_BOXES = 300_000
+#: Relative rounding of sums of counts and of the functions below, with room to spare.
+ROUNDING = 1e-12
+
+
+def success_bound(counts: ArrayLike, confidence: float = 0.95) -> float:
+    """The most often that anybody who sees Z can be right about Y.
+
+    V = Σ_z max_y P(z, y) ≤ the largest q with n·kl(V̂ ‖ q) ≤ ln 1/δ, where V̂ is V of the counts: they rank the
+    guesses in hindsight, so V̂ is at least the success of the best rule on these records, and the success of a
+    fixed rule obeys Chernoff's bound.
+    """
+    table, n = _checked(counts)
+    found = min(float(table.max(axis=1).sum()) / n * (1 + ROUNDING), 1.0)
+    need = _need(confidence) / n
+    low, high = found, 1.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _binary_divergence(found, middle) <= need else (low, middle)
+    return min(high * (1 + ROUNDING), 1.0)
+
+
+def parity_bound(counts: ArrayLike, confidence: float = 0.95) -> float:
+    """The largest total variation between P(Z|y) of two classes: no rule on Z treats them more differently.
+
+    For two classes TV ≤ TV̂ + √((1/n₀ + 1/n₁) ln(1/δ) / 2) by Hoeffding's bound on the set where P(Z|0)
+    exceeds P(Z|1); more classes share δ among their pairs. 1 where a class has no records.
+    """
+    table, _ = _checked(counts)
+    sizes = table.sum(axis=0)
+    if len(sizes) < 2:
+        return 0.0
+    if (sizes <= 0).any():
+        return 1.0
+    shares = table / sizes
+    pairs = list(combinations(range(len(sizes)), 2))
+    need = _need(confidence) + math.log(len(pairs))
+    worst = max(
+        float(np.abs(shares[:, i] - shares[:, j]).sum()) / 2
+        + math.sqrt((1 / sizes[i] + 1 / sizes[j]) * need / 2)
+        for i, j in pairs
+    )
+    return min(worst * (1 + ROUNDING), 1.0)
+
+
+def leakage_bound(counts: ArrayLike, reference: ArrayLike, confidence: float = 0.95) -> float:
+    """The most that Z tells about Y, in bits: an upper bound on I(Z;Y).
+
+    Parameters
+    ----------
+    counts : (n_z, n_y) array
+    reference : (n_y,) array
+        A guess Q of P(Y), fixed without these records, positive for every class. The bound holds for any;
+        it is sharp where Q is near P(Y).
+    confidence : float
+        How often the bound is meant to hold; one-sided.
+
+    Notes
+    -----
+    With the true posteriors r_z, L = log r_z(Y)/Q(Y) has mean J = I(Z;Y) + D(P_Y ‖ Q), and its mean over the
+    records is at most x = Σ n(z,y)/n · log p̂(y|z)/Q(y), because counts maximise their own likelihood.
+    Chernoff: J is excluded as soon as log E e^{−θL} ≤ −θx − ln(1/δ)/n =: log c for one θ in (0, 1). E e^{−θL}
+    and J are averages over symbols of m(r) = Σ_y r(y)^{1−θ} Q(y)^θ and of D(r ‖ Q), so that for every θ and
+    every price u ≥ 0
+
+        I(Z;Y) ≤ J ≤ max over r of D(r ‖ Q) + u·(m(r) − c).
+
+    The maximum is at an r that is proportional to Q on a set of classes and on its complement: two numbers.
+    """
+    table, n = _checked(counts)
+    q = _reference(reference, table.shape[1])
+    if len(q) == 1:
+        return 0.0
+    x = _plug_in(table, q, n) * (1 + ROUNDING) + ROUNDING
+    need = _need(confidence) / n
+    theta, price = _best_line(x, need, q)
+    level = math.exp(-(theta * x + need)) * (1 - ROUNDING)
+    bound = largest_excess(theta, price, q, 1e-4 * need) - price * level
+    return min(bound * (1 + ROUNDING), math.log(len(q))) / math.log(2)
+
+
+def closed_leakage_bound(counts: ArrayLike, reference: ArrayLike, confidence: float = 0.95) -> float:
+    """A looser bound on I(Z;Y) in bits that needs no search: the slow check of `leakage_bound`.
+
+    With b = log 1/min Q and φ(u) = e^{−u} − 1 + u: I ≤ (λ x + ln(m/δ)/n) / (λ − φ(λb)/φ(b)), the least over
+    m values of λ.
+    """
+    table, n = _checked(counts)
+    q = _reference(reference, table.shape[1])
+    if len(q) == 1:
+        return 0.0
+    x = _plug_in(table, q, n)
+    b = math.log(1 / float(q.min()))
+    values = np.geomspace(0.01, 0.9, 12)
+
+    def phi(u: FloatArray | float) -> FloatArray:
+        return np.asarray(np.exp(-np.asarray(u)) - 1 + u)
+
+    bounds = (values * x + (_need(confidence) + math.log(len(values))) / n) / (
+        values - phi(values * b) / phi(b)
+    )
+    return float(bounds.min()) / math.log(2)
+
+
+def largest_excess(theta: float, price: float, q: FloatArray, tolerance: float) -> float:
+    """An upper bound on max over r of D(r ‖ Q) + u·m(r), hardly more than `tolerance` above it.
+
+    Branch and bound over (t, π), the masses of r and of Q on a set of classes. m is concave in both, so it
+    lies below its tangent plane at the middle of a box, and D is convex in both: the sum of the plane and D
+    is largest at a corner.
+    """
+    boxes = _boxes(q)
+    best = price  # r = Q
+    ceiling = 0.0
+    for _ in range(400):
+        upper, middle = _box_bounds(boxes, theta, price)
+        best = max(best, float(middle.max()))
+        open_boxes = upper > best + tolerance
+        ceiling = float(upper.max())
+        if not open_boxes.any() or open_boxes.sum() > MOST_BOXES:
+            break
+        boxes = _halved(boxes[open_boxes])
+    # Boxes that were left are below best + tolerance, the others below the ceiling of the last round.
+    rounding = 1e-14 * (1 + price + math.log(1 / float(q.min())))
+    return max(best + tolerance, ceiling) + rounding
+
+
+def _shares(q: FloatArray) -> list[tuple[float, float]]:
+    """Intervals that hold Q(S) or 1 − Q(S) for every set S of classes; by symmetry a half is the most."""
+    if len(q) <= MOST_LISTED:
+        sums = {sum(part) for size in range(1, len(q)) for part in combinations(q.tolist(), size)}
+        return [(s * (1 - 1e-14), s * (1 + 1e-14)) for s in sorted(sums) if s <= 0.5 + 1e-12]
+    edges = np.geomspace(float(q.min()) * (1 - 1e-14), 0.5, 33).tolist()
+    return list(pairwise(edges))
+
+
+def _boxes(q: FloatArray) -> FloatArray:
+    """Boxes (t from, to, π from, to) that hold every pair of masses."""
+    cuts = np.linspace(0, 1, 33).tolist()
+    ends = list(pairwise(cuts))
+    return np.array([(*end, *share) for share in _shares(q) for end in ends])
+
+
+def _box_bounds(boxes: FloatArray, theta: float, price: float) -> tuple[FloatArray, FloatArray]:
+    """For each box an upper bound of D + u·m, and the value at its middle."""
+    t, p = (boxes[:, 0] + boxes[:, 1]) / 2, (boxes[:, 2] + boxes[:, 3]) / 2
+    first, second = (t / p) ** -theta, ((1 - t) / (1 - p)) ** -theta
+    value = t * first + (1 - t) * second
+    # Derivatives of t^{1−θ}π^θ + (1−t)^{1−θ}(1−π)^θ.
+    by_t = (1 - theta) * (first - second)
+    by_p = theta * ((t / p) * first - ((1 - t) / (1 - p)) * second)
+    upper = np.full(len(boxes), -np.inf)
+    for i in (0, 1):
+        for j in (2, 3):
+            a, b = boxes[:, i], boxes[:, j]
+            plane = value + by_t * (a - t) + by_p * (b - p)
+            upper = np.maximum(upper, price * plane + _divergences(a, b))
+    return upper, price * value + _divergences(t, p)
+
+
+def _halved(boxes: FloatArray) -> FloatArray:
+    """Each box cut in two across its longer side, as the functions see it."""
+    scale = np.sqrt(boxes[:, 3])  # π near 0 matters on its own scale
+    across_t = (boxes[:, 1] - boxes[:, 0]) >= (boxes[:, 3] - boxes[:, 2]) / scale
+    low, high = boxes.copy(), boxes.copy()
+    for axis, chosen in ((0, across_t), (2, ~across_t)):
+        middle = (boxes[chosen, axis] + boxes[chosen, axis + 1]) / 2
+        low[chosen, axis + 1] = middle
+        high[chosen, axis] = middle
+    return np.concatenate([low, high])
+
+
+def _best_line(x: float, need: float, q: FloatArray) -> tuple[float, float]:
+    """The θ and u that nearly give the least bound, found on a grid of posteriors; any pair is valid."""
+    ends = np.geomspace(1e-9, 1e-3, 40)
+    middle = np.linspace(1e-3, 0.999, 400)[1:-1]
+    masses = np.concatenate([[0.0], ends, middle, 1 - ends[::-1], [1.0]])
+    shares = np.array([high for _, high in _shares(q)])
+    t, p = (part.ravel() for part in np.meshgrid(masses, shares))
+    t, p = np.append(t, shares[0]), np.append(p, shares[0])  # r = Q
+    divergence = _divergences(t, p)
+    best, chosen = math.inf, (0.5, 0.0)
+    for theta in EXPONENTS.tolist():
+        above = t ** (1 - theta) * p**theta + (1 - t) ** (1 - theta) * (1 - p) ** theta
+        above -= math.exp(-(theta * x + need))
+        # max over r is convex in u: its slope at u is that of the r that is worst there.
+        low, high = 0.0, 1e4
+        for _ in range(50):
+            price = (low + high) / 2
+            rising = above[int((divergence + price * above).argmax())] > 0
+            low, high = (low, price) if rising else (price, high)
+        bound = float((divergence + high * above).max())
+        if bound < best:
+            best, chosen = bound, (theta, high)
+    return chosen
+
+
+def _divergences(t: FloatArray, p: FloatArray) -> FloatArray:
+    """D((t, 1−t) ‖ (p, 1−p)) in nats."""
+    from scipy.special import rel_entr
+
+    result: FloatArray = rel_entr(t, p) + rel_entr(1 - t, 1 - p)
+    return result
+
+
+def _binary_divergence(found: float, q: float) -> float:
+    if q >= 1:
+        return 0.0 if found >= 1 else math.inf
+    return float(_divergences(np.array(found), np.array(q)))
+
+
+def _plug_in(table: FloatArray, q: FloatArray, n: float) -> float:
+    """Σ n(z,y)/n · log p̂(y|z)/Q(y) in nats: at least the mean of L over the records."""
+    from scipy.special import xlogy
+
+    sizes = np.maximum(table.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return max(float(xlogy(table, table / sizes / q).sum()) / n, 0.0)
+
+
+def _reference(given: ArrayLike, n_classes: int) -> FloatArray:
+    q = np.asarray(given, dtype=np.float64)
+    if q.shape != (n_classes,) or not (q > 0).all() or abs(float(q.sum()) - 1) > SUM_TOLERANCE:
+        raise InvalidInputError(
+            f"reference must be a positive share of each of the {n_classes} classes, summing to 1; its shape "
+            f"is {q.shape}. Take the shares of other records, with one pseudo-record a class."
+        )
+    return q
+
+
+def _need(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise InvalidInputError(f"confidence must be between 0 and 1, such as 0.95; it is {confidence!r}.")
+    return -math.log1p(-confidence)
+
+
+def _checked(counts: ArrayLike) -> tuple[FloatArray, float]:
+    table = np.asarray(counts, dtype=np.float64)
+    if table.ndim != 2 or not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
+        raise InvalidInputError(
+            "counts must be a table of records by symbol and private class, finite, 0 or more, not all 0; "
+            f"its shape is {table.shape}."
+        )
+    return table, float(table.sum())
