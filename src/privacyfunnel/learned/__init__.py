@@ -15,5 +15,13 @@ from .conditional import ConditionalFunnel
 from .deep_variational import DeepVariationalFunnel
 from .encoder import FunnelEncoder
 from .funnel import Funnel
+from .published import PublishedFunnel
 
-__all__ = ["Autoencoder", "ConditionalFunnel", "DeepVariationalFunnel", "Funnel", "FunnelEncoder"]
+__all__ = [
+    "Autoencoder",
+    "ConditionalFunnel",
+    "DeepVariationalFunnel",
+    "Funnel",
+    "FunnelEncoder",
+    "PublishedFunnel",
+]
