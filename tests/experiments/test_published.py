@@ -1,0 +1,103 @@
+"""The published solvers for a known distribution: one step of each against a literal twin."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from privacyfunnel.datasets import paper_joint
+from privacyfunnel.discrete.problem import Problem
+from privacyfunnel.experiments import published
+
+PROBLEM = Problem(paper_joint())
+P_X = PROBLEM.p_x
+P_Y_GIVEN_X = PROBLEM.p_y_given_x.T  # (y, x), as in the description
+P_X_GIVEN_Y = PROBLEM.p_x_given_y.T  # (x, y)
+
+
+def clipped(table):
+    """Columns are distributions over the first axis."""
+    table = np.clip(table, 1e-8, 1 - 1e-8)
+    return table / table.sum(axis=0, keepdims=True)
+
+
+def literal_target(p, beta):
+    """p is (z, x): q is (z, y)."""
+    p_z = p @ P_X
+    c = np.log(p_z)[:, None] + beta * np.log(p / p_z[:, None])
+    right_inverse = P_Y_GIVEN_X.T @ np.linalg.inv(P_Y_GIVEN_X @ P_Y_GIVEN_X.T)
+    raw = c @ right_inverse
+    raw = raw - raw.max(axis=1, keepdims=True)  # over y, where a softmax over z needs the maximum over z
+    q = np.exp(raw)
+    return clipped(q / q.sum(axis=0, keepdims=True))
+
+
+def literal_sparse(p, q, alpha):
+    log_p, before = np.log(p), np.inf
+    for _ in range(10_000):
+        lse = np.log(np.exp(log_p) @ P_X_GIVEN_Y)  # (z, y)
+        gradient = np.zeros_like(log_p)
+        for z, x, y in np.ndindex(*log_p.shape, q.shape[1]):
+            softmax = np.exp(np.log(P_X_GIVEN_Y[x, y]) + log_p[z, x] - lse[z, y])
+            gradient[z, x] += lse[z, y] * softmax
+        log_p = log_p - 5e-3 * (gradient - alpha)
+        log_p = log_p - np.log(np.exp(log_p).sum(axis=0, keepdims=True))
+        now = 0.5 * ((np.exp(log_p) @ P_X_GIVEN_Y - q) ** 2).sum() - alpha * log_p.sum()
+        if abs(now - before) < 1e-5:
+            break
+        before = now
+    return clipped(np.exp(log_p))
+
+
+def literal_ridge(p, q, alpha):
+    """The quadratic programme by a general solver, over simplices."""
+    shape = p.shape
+
+    def value(flat):
+        table = flat.reshape(shape)
+        return ((table @ P_X_GIVEN_Y - q) ** 2).sum() + alpha * (flat**2).sum()
+
+    sums = {"type": "eq", "fun": lambda flat: flat.reshape(shape).sum(axis=0) - 1}
+    options = {"maxiter": 2_000, "ftol": 1e-15}
+    found = minimize(value, p.ravel(), bounds=[(0, 1)] * p.size, constraints=sums, options=options)
+    return clipped(found.x.reshape(shape))
+
+
+def start(seed, n_z):
+    p = np.random.default_rng(seed).random((n_z, PROBLEM.n_x))
+    return p / p.sum(axis=0, keepdims=True)
+
+
+@pytest.mark.parametrize("n_z", [2, 4])
+@pytest.mark.parametrize(("beta", "alpha"), [(0.1, 0.1), (1.0, 2.0), (10.0, 0.5)])
+@pytest.mark.parametrize("sparse", [False, True], ids=["ridge", "sparse"])
+def test_two_steps_are_those_of_a_literal_twin(sparse, beta, alpha, n_z, monkeypatch):
+    p = start(3, n_z)
+    expected = p
+    for _ in range(2):
+        q = literal_target(expected, beta)
+        expected = (literal_sparse if sparse else literal_ridge)(expected, q, alpha)
+    found, target = np.ascontiguousarray(p.T), np.empty((PROBLEM.n_y, n_z))
+    a = PROBLEM.p_x_given_y
+    for _ in range(2):
+        published._target(found, beta, P_X, PROBLEM.pseudo_inverse, target)
+        if sparse:
+            published._sparse_step(found, alpha, a, target)
+        else:
+            published.solve_simplex_ridge(a.T @ a, a.T @ target, alpha, found)
+        published._clip_rows(found)
+    np.testing.assert_allclose(found.T, expected, atol=1e-6 if sparse else 2e-5)
+
+
+def test_a_run_ends_where_the_loss_hardly_changes():
+    for sparse in (False, True):
+        p, steps = published.published_solve(PROBLEM, start(0, 3).T, 0.5, 1.0, sparse=sparse)
+        assert 1 <= steps < published.MOST_STEPS
+        np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+        assert p.min() >= 0.9e-8
+
+
+def test_a_run_of_the_grid():
+    found = published.solves(seed=0, solver="ridge", n_z=2, betas=[0.1, 1.0], alphas=[0.1, 1.0, 10.0])
+    assert {len(values) for values in found.values()} == {6}
+    assert all(0 <= leak <= use + 1e-9 for use, leak in zip(found["utility"], found["leakage"], strict=True))
+    assert found == published.solves(seed=0, solver="ridge", n_z=2, betas=[0.1, 1.0], alphas=[0.1, 1.0, 10.0])
