@@ -1,8 +1,8 @@
 """The two solvers for a known distribution as the paper's authors run them, for comparison only.
 
-Described from what their program computes; `discrete/dca_ridge.py` and `discrete/dca_sparse.py` are what users
-call. Both take steps until the loss changes by at most 1e-6 nat, at most 10,000, from a start whose columns are
-normalised uniform numbers. What is different from the text:
+Described from what their program computes; `discrete/dca_ridge.py` and `discrete/dca_sparse.py` are what
+users call. Both take steps until the loss changes by at most 1e-6 nat, at most 10,000, from a start whose
+columns are normalised uniform numbers. What is different from the text:
 
 - the softmax of the target is stabilised by the largest value of each symbol over the *private* letters,
   which changes it, and every distribution is clipped to [1e-8, 1 − 1e-8] and normalised again;
