@@ -17,7 +17,7 @@ LAYERS = [
     {"errors", "checks", "fingerprints", "labels", "names", "progress", "unfinished", "unknown"},
     {"channels", "information", "sampling", "frames", "resampling", "order"},
     {"tabulate", "joint", "sql", "columns", "persistence", "mechanism"},
-    {"solution", "uncertainty", "tradeoff", "frontier"},
+    {"solution", "uncertainty", "certificate", "tradeoff", "frontier"},
     {"discrete", "audit", "datasets", "files"},
     {"learned", "estimators"},
     {"sweep"},

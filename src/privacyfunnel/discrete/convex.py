@@ -14,7 +14,8 @@ never raises F and converges to the global minimum. For any positive posteriors 
 
     F(P) ≥ Σ_x p(x) min_a [ d(x, a) + μ Σ_y P(y|x) log r_a(y)/P(y) ]   for every channel P,
 
-because D(·‖P_Y) lies above its tangents: with r_a of the present channel this is the proof, and its gap closes.
+because D(·‖P_Y) lies above its tangents: with r_a of the present channel this is the proof, and the gap
+closes.
 """
 
 from __future__ import annotations
