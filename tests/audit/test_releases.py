@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 import privacyfunnel as pf
 from privacyfunnel.audit import KnownDensity, nearest_neighbours
 from privacyfunnel.audit.given import Given
+from privacyfunnel.audit.release import release_of
 from privacyfunnel.audit.work import Piece, run_pieces
 from privacyfunnel.errors import InvalidInputError, UnknownLetterError
 
@@ -116,3 +118,28 @@ def test_costly_pieces_begin_first_and_progress_is_told():
     assert order == [1, 2, 0]
     assert set(results) == {0, 1, 2}
     assert told[0] == (0, 3, "piece 1")
+
+
+def test_no_seed_of_a_release_is_told():
+    """Whoever knows it can undo the noise."""
+
+    class Encoder(BaseEstimator):
+        def __init__(self, n_components=2, release_state=None, random_state=None, scale=1):
+            self.n_components, self.scale = n_components, scale
+            self.release_state, self.random_state = release_state, random_state
+
+        def transform(self, X):
+            return X
+
+    for settings in (
+        {"release_state": 77123},
+        {"n_components": 5, "random_state": 77123, "scale": 3},
+        {"release_state": np.random.default_rng(77123), "scale": 3},
+    ):
+        described = release_of(Encoder(**settings), np.zeros((3, 2))).description
+        assert "state" not in described
+        assert "77123" not in described
+        assert ("scale=3" in described) == ("scale" in settings)
+        assert described.startswith("Encoder(")
+        assert described.endswith(")")
+        assert "(," not in described

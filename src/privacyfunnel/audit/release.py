@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,9 @@ def release_of(mechanism: Any, X: Any) -> Release:
     """
     if isinstance(mechanism, TableMechanism):
         return _table_release(mechanism, X)
-    description = " ".join(repr(mechanism).split())
+    # Seeds would undo the noise of a release that was drawn with them.
+    description = re.sub(r",? ?\w+_state=[^,()]*(\([^()]*\))?", "", " ".join(repr(mechanism).split()))
+    description = description.replace("(, ", "(")
     decode = getattr(mechanism, "inverse_transform", None)
     if getattr(mechanism, "decoder_needs_private", False) or not getattr(mechanism, "has_decoder", True):
         decode = None
