@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from cli_tables import Run
 
-import privacyfunnel.discrete.solve as solving
+import privacyfunnel.discrete.arguments as arguments
 
 
 def test_two_methods(pfunnel: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solving, "METHODS", ("auto", "submodular", "greedy"))
+    monkeypatch.setattr(arguments, "METHODS", ("auto", "submodular", "greedy"))
     ended = pfunnel("demo", "--output", tmp_path / "new" / "folder", "--n-jobs", 1)
     assert ended.code == 0, ended.err
     figure = tmp_path / "new" / "folder" / "information-plane.png"
@@ -40,7 +40,7 @@ def test_every_method_in_processes(pfunnel: Run, tmp_path: Path) -> None:
     ended = pfunnel("demo", "--output", tmp_path, "--json")
     assert ended.code == 0, ended.err
     values = json.loads(ended.out)
-    assert [row["method"] for row in values["methods"]] == [m for m in solving.METHODS if m != "auto"]
+    assert [row["method"] for row in values["methods"]] == [m for m in arguments.METHODS if m != "auto"]
     for row in values["methods"]:
         for leakage, optimum in zip(row["leakage"], values["optimum"], strict=True):
             assert leakage >= optimum - 1e-5

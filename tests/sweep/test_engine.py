@@ -38,6 +38,21 @@ def test_solves_are_those_of_solve(tmp_path: Path) -> None:
         assert (values["utility"], values["leakage"]) == (twin.utility, twin.leakage)
         assert values["status"] == twin.status.name
         assert values["lower_bound"] is None
+        assert values["leakage_up_to"] is None
+
+
+def test_few_records_are_told_by_a_number_and_not_by_a_warning_a_run(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("x,y\n" + "".join(f"{k % 5},{k * k % 3}\n" for k in range(40)))
+    data = {"file": str(table), "public": ["x"], "private": ["y"]}
+    sweep([Run("greedy", data, {"beta": 0.5})], tmp_path / "s", n_jobs=1)
+    (record,) = Store(tmp_path / "s").records()
+    joint = pf.Joint.from_samples([str(k % 5) for k in range(40)], [str(k * k % 3) for k in range(40)])
+    with pytest.warns(pf.errors.FewRecordsWarning):
+        twin = pf.solve(joint, beta=0.5, method="greedy")
+    high = twin.leakage_interval(rng=1).high
+    assert record["values"]["leakage_up_to"] == pytest.approx(high, rel=0.15)
+    assert record["values"]["leakage_up_to"] > twin.leakage
 
 
 def test_nothing_is_computed_twice_and_a_change_is_new(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..discrete.arguments import METHODS as SOLVERS
-from ..errors import ConvergenceWarning, InvalidInputError
+from ..errors import ConvergenceWarning, FewRecordsWarning, InvalidInputError
 from ..estimators import ESTIMATORS, estimator
 from .data import load_joint, load_records
 from .fits import fit_and_audit, refuse_interrupted
@@ -60,7 +60,9 @@ def check(run: Run) -> None:
 def compute(run: Run, data: Mapping[str, Any] | None) -> dict[str, Any]:
     """The numbers of a run. `data` is the run's own with absolute paths."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status is among the numbers
+        # What they say is among the numbers: the status, and how much may leak on new people.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", FewRecordsWarning)
         kind = kind_of(run.method)
         if kind == "solver":
             return _solve(run, load_joint(data or {}))
@@ -100,6 +102,7 @@ def code_of(method: str) -> str | None:
 
 def _solve(run: Run, joint: Any) -> dict[str, Any]:
     from ..discrete.solve import solve
+    from ..uncertainty import highest_leakage
 
     solution = solve(joint, method=run.method, rng=run.seed, n_jobs=1, progress=False, **run.settings)
     refuse_interrupted(solution.status)
@@ -108,6 +111,7 @@ def _solve(run: Run, joint: Any) -> dict[str, Any]:
         "status": solution.status.name,
         "utility": solution.utility,
         "leakage": solution.leakage,
+        "leakage_up_to": None if joint.n_samples is None else highest_leakage(solution.mechanism, joint),
         "objective": solution.objective,
         "lower_bound": solution.lower_bound,
         "gap": solution.gap,
