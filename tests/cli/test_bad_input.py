@@ -84,8 +84,11 @@ BAD_OPTIONS = [
     ((*SOLVE, "--method", "dcaa"), "'dcaa' is no method; did you mean dca?"),
     ((*SOLVE, "--alpha", "1"), "--alpha belongs to dca-ridge and dca-sparse; leave it out"),
     ((*SOLVE, "--n-starts", "0"), "--n-starts"),
-    ((*SOLVE, "--n-z", "9" * 400, "--method", "dca"), "--n-z must be a whole number of at most"),
-    ((*SOLVE, "--n-starts", "9" * 400, "--method", "dca"), "--n-starts must be a whole number of at most"),
+    ((*SOLVE, "--n-z", "9" * 400, "--method", "dca"), "--n-z must be a whole number, at least 1 and at most"),
+    (
+        (*SOLVE, "--n-starts", "9" * 400, "--method", "dca"),
+        "--n-starts must be a whole number, at least 1 and at most",
+    ),
     ((*SOLVE, "--n-jobs", "0"), "--n-jobs must be a positive number"),
     ((*SOLVE, "--seed", "-1"), "--seed"),
     ((*SOLVE, "--missing", "drop"), "'drop' is neither 'error' nor 'letter'"),
@@ -164,7 +167,7 @@ def test_unreadable_file(pfunnel: Run, folder: Path, monkeypatch: pytest.MonkeyP
         (("solve", "x" * 10_000, *SOLVE), "x"),
         (("solve", "ok.csv", *SOLVE, "--method", "no such " * 2_000), "Invalid value for '--method'"),
         (("solve", "ok.csv", *SOLVE, "no such " * 2_000), "it is not clear what"),
-        (("release", "long.csv", "-m", "m.json", "-o", "out.csv"), "long.csv: record 1 has a ="),
+        (("release", "long.csv", "-m", "m.json", "-o", "out.csv"), "long.csv: 1 of 2 records has a value"),
     ],
 )
 def test_long_values_are_shortened(pfunnel: Run, folder: Path, args: tuple[str, ...], begins: str) -> None:

@@ -34,7 +34,9 @@ def large(tmp_path: Path) -> tuple[Path, Path]:
 
 def releasing(large: tuple[Path, Path], output: str) -> subprocess.Popen[bytes]:
     command = [*PFUNNEL, "release", str(large[0]), "-m", str(large[1]), "-o", output, "--keep", "text"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # Started under nohup, tests hand on that SIGHUP is to be ignored.
+    restore = None if sys.platform == "win32" else lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=restore)
 
 
 def test_bad_input_of_the_real_command(tmp_path: Path) -> None:

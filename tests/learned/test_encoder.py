@@ -86,6 +86,7 @@ def test_no_file_tells_of_the_private_attribute(model, folder):
     assert "for its owner alone" in text
 
 
+@pytest.mark.filterwarnings("ignore:neighbours among the records")
 def test_it_releases_what_the_whole_model_releases(model, records, folder):
     frame, _ = records
     encoder = pf.load(folder)
