@@ -56,7 +56,8 @@ class UnknownLetters:
         more = len(self.counts) - len(shown)
         least = "at least " if len(self.counts) == _MOST_VALUES else ""
         shown += [f"{least}{more:,} others"] if more else []
-        have = "records has" if self.n_unknown == 1 else "records have"
+        noun = "record" if self.n_records == 1 else "records"
+        have = f"{noun} {'has' if self.n_unknown == 1 else 'have'}"
         names = ", ".join(map(repr, self._letters.names))
         return (
             f"{self.n_unknown:,} of {self.n_records:,} {have} a value of {names} that is none of the "
