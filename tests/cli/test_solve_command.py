@@ -192,10 +192,10 @@ def test_alpha_and_n_z_may_be_repeated(pfunnel: Run, people: Path) -> None:
 
 def test_records_sorted_by_the_private_column_are_warned_of(pfunnel: Run, people: Path) -> None:
     ask = ("--public", "city", "--private", "sex", "--beta", 0.2, "--method", "greedy")
-    assert pfunnel("solve", people, *ask).err == ""
+    assert "neighbours" not in pfunnel("solve", people, *ask).err
     ended = pfunnel("solve", write_csv(people, sorted(make_records(), key=lambda row: row[2])), *ask)
     assert ended.code == 0
-    (warning,) = ended.err.splitlines()
+    (warning,) = (line for line in ended.err.splitlines() if "neighbours" in line)
     assert warning.startswith("warning: neighbours among the records agree in sex 98.3 % of the time")
     assert warning.endswith("release them with --shuffle.")
 
@@ -212,7 +212,7 @@ def test_what_kept_columns_tell_is_measured(pfunnel: Run, people: Path) -> None:
     assert note["columns"] == ["note"]
     joint = pf.Joint.from_samples([row[3] for row in rows], [row[2] for row in rows], missing="letter")
     assert note["leakage"] == pytest.approx(joint.mutual_information)
-    assert note["guess"] == pytest.approx(pf.measure(joint, pf.TableMechanism.identity(joint)).guess_after)
+    assert note["guess"] == pytest.approx(pf.measure(pf.TableMechanism.identity(joint), joint).guess_after)
     assert (both["guess"], both["guess_with_z"]) == (1.0, 1.0)
     assert all_of_them["columns"] == ["note", "both"]
     shown = " ".join(pfunnel(*ask, *keep, "-o", saved).out.split())
