@@ -217,7 +217,7 @@ def test_what_kept_columns_tell_is_measured(pfunnel: Run, people: Path) -> None:
     assert all_of_them["columns"] == ["note", "both"]
     shown = " ".join(pfunnel(*ask, *keep, "-o", saved).out.split())
     assert "both alone lets an attacker guess sex 100.0 % of the time, together with z 100.0 %" in shown
-    assert "--output released.csv --keep note --keep both" in shown
+    assert "--output released.csv --shuffle --keep note --keep both" in shown
     assert json.loads(pfunnel(*ask, "--json").out)["kept"] == []
     own = json.loads(pfunnel(*ask, "--keep", "number", "--json").out)["kept"][0]
     assert (own["guess"], own["rare_share"]) == (1.0, 1.0)
