@@ -226,6 +226,19 @@ def test_what_kept_columns_tell_is_measured(pfunnel: Run, people: Path) -> None:
     )
 
 
+def test_kept_columns_of_too_many_values_are_named(pfunnel: Run, people: Path) -> None:
+    """The public column alone is small enough: it is what is kept that cannot be counted."""
+    write_csv(people, [[*row, str(i)] for i, row in enumerate(make_records())], [*HEADER, "number"])
+    saved = people.with_name("m.json")
+    ask = ("solve", people, "--public", "city", "--private", "sex", "--beta", 0.5, "--method", "greedy")
+    ended = pfunnel(*ask, "--keep", "number", "--max-letters", 20, "-o", saved)
+    assert (ended.code, ended.out, saved.exists()) == (2, "", False)
+    message = ended.err.splitlines()[-1]
+    assert message.startswith("error: what --keep 'number' tells with z cannot be counted: ")
+    assert "'city' × 'number' has more than 20 distinct letters" in message
+    assert message.endswith("or raise --max-letters.")
+
+
 @pytest.mark.parametrize(
     ("column", "message"),
     [
