@@ -339,6 +339,22 @@ def test_odd_tables_give_finite_ordered_intervals():
         assert 0 <= interval.low <= interval.high <= 1
 
 
+@pytest.mark.parametrize("n", [2, 4, 20, 100])
+def test_few_records_that_agree_prove_little(n):
+    """Y is X in all of n balanced records: the low end is where that happens in 2.5 % of samples."""
+    joint = Joint(np.eye(2) / 2, n_samples=n)
+    interval = leakage_interval(TableMechanism(np.eye(2)), joint, rng=0)
+    # A sample of the mixture leaks a whole bit if it is balanced and Y is X, or not X, in all n records.
+    balanced = math.comb(n, n // 2) / 2**n
+    shares = np.linspace(0, 1, 10_001)
+    whole = balanced * (((1 + shares) / 2) ** n + ((1 - shares) / 2) ** n)
+    flip = (1 - shares[np.argmax(whole >= 0.025)]) / 2
+    entropy = 0.0 if flip == 0 else -(flip * math.log2(flip) + (1 - flip) * math.log2(1 - flip))
+    assert interval.low == pytest.approx(1 - entropy, abs=0.05)
+    assert interval.low == 0 or n > 4
+    assert interval.high == pytest.approx(1, abs=0.01)
+
+
 def test_split_keeps_every_record_and_letter():
     joint = sample(501)
     counts = np.rint(joint.p_xy * 501)

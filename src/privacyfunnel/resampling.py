@@ -41,10 +41,14 @@ def least_leakage(
         draws = sampled_leakage((1 - t) * independent + t * p_xy, table, n, n_draws, rng)
         return float(np.quantile(draws, 1 - tail)) - measured
 
+    if measured <= ROUNDING:
+        return measured
     right, at_right = 1.0, excess(1.0)
     spread = at_right
     if spread <= ROUNDING:
-        return measured
+        # Samples cannot leak more than the measured one: what counts is how often others leak as much.
+        share = _solve_rising(excess, -ROUNDING)
+        return leakage(share) if share > 0 else 0.0
     # Taking the spread at t = 1 for the one lower down is a little too careful, so this is a left end.
     guess = _solve_rising(leakage, measured - spread) if measured > spread else 0.0
     left, at_left = guess, excess(guess)

@@ -217,13 +217,26 @@ def test_what_kept_columns_tell_is_measured(pfunnel: Run, people: Path) -> None:
     assert all_of_them["columns"] == ["note", "both"]
     shown = " ".join(pfunnel(*ask, *keep, "-o", saved).out.split())
     assert "both alone lets an attacker guess sex 100.0 % of the time, together with z 100.0 %" in shown
-    assert "--output released.csv --keep note --keep both" in shown
+    assert "--output released.csv --shuffle --keep note --keep both" in shown
     assert json.loads(pfunnel(*ask, "--json").out)["kept"] == []
     own = json.loads(pfunnel(*ask, "--keep", "number", "--json").out)["kept"][0]
     assert (own["guess"], own["rare_share"]) == (1.0, 1.0)
     assert "100 % have a value that fewer than 10 share" in " ".join(
         pfunnel(*ask, "--keep", "number").out.split()
     )
+
+
+def test_kept_columns_of_too_many_values_are_named(pfunnel: Run, people: Path) -> None:
+    """The public column alone is small enough: it is what is kept that cannot be counted."""
+    write_csv(people, [[*row, str(i)] for i, row in enumerate(make_records())], [*HEADER, "number"])
+    saved = people.with_name("m.json")
+    ask = ("solve", people, "--public", "city", "--private", "sex", "--beta", 0.5, "--method", "greedy")
+    ended = pfunnel(*ask, "--keep", "number", "--max-letters", 20, "-o", saved)
+    assert (ended.code, ended.out, saved.exists()) == (2, "", False)
+    message = ended.err.splitlines()[-1]
+    assert message.startswith("error: what --keep 'number' tells with z cannot be counted: ")
+    assert "'city' × 'number' has more than 20 distinct letters" in message
+    assert message.endswith("or raise --max-letters.")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InvalidInputError, shortened
+
 if TYPE_CHECKING:
     from ..mechanism import TableMechanism
 
@@ -41,14 +43,18 @@ def measured_kept(
         groups.append(names)
     found = []
     for columns in groups:
-        joint = read_joint(
-            data,
-            public=[*public, *columns],
-            private=private,
-            missing="letter",
-            max_letters=max_letters,
-            delimiter=delimiter,
-        )
+        try:
+            joint = read_joint(
+                data,
+                public=[*public, *columns],
+                private=private,
+                missing="letter",
+                max_letters=max_letters,
+                delimiter=delimiter,
+            )
+        except InvalidInputError as error:
+            listed = " ".join(f"--keep {shortened(name)}" for name in columns)
+            raise InvalidInputError(f"what {listed} tells with z cannot be counted: {error}") from None
         found.append(asdict(measure_kept(mechanism, joint, columns)))
     return found
 

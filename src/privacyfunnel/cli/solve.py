@@ -212,14 +212,8 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
         keep = "".join(
             f" --keep {quote(one['columns'][0])}" for one in values["kept"] if len(one["columns"]) == 1
         )
-        facts.append(
-            (
-                "Saved",
-                values["output"],
-                "apply it with: pfunnel release {} --mechanism {} --output released.csv".format(*files)
-                + keep,
-            )
-        )
+        command = "pfunnel release {} --mechanism {} --output released.csv --shuffle".format(*files) + keep
+        facts.append(("Saved", values["output"], f"apply it with: {command}"))
     print_facts(f"{_headline(values)}\n{describe_joint(values['data'], joint)}", facts)
 
 
