@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 import privacyfunnel as pf
 from privacyfunnel.audit import AuditReport, logistic_regression
+from privacyfunnel.audit.adversaries.hidden import ResidueAdversary
 from privacyfunnel.audit.plan import Plan
 
 
@@ -73,7 +74,7 @@ def success(values: dict[str, Any], on: str = "Z", source: str = "logistic regre
 def test_codes_with_records_and_reconstructions(pfunnel: Run, npz: Path, arrays: dict[str, Any]) -> None:
     values = read(pfunnel("audit", npz, "--seed", 5, "--json"))
     twin = pf.audit(
-        Z=arrays["z"].astype(np.float32),
+        Z=arrays["z"],
         X=arrays["x"].astype(np.float32),
         X_hat=arrays["x_hat"].astype(np.float32),
         private={"y": arrays["y"]},
@@ -282,6 +283,30 @@ def test_numbers_that_nobody_can_square_get_a_sentence(pfunnel: Run, tmp_path: P
     assert (ended.code, ended.out) == (2, "")
     assert "record 8 has" in ended.err
     assert "in column 'b', beyond" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_digits_beyond_32_bits_are_audited(pfunnel: Run, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(Plan, "_defaults", lambda plan, n_classes: (ResidueAdversary(),))
+    rng = np.random.default_rng(5)
+    y = rng.integers(2, size=400)
+    z = np.column_stack([np.round(rng.normal(size=400), 6) + 1e-12 * y, rng.normal(size=400)])
+    np.savez(tmp_path / "z.npz", z=z, y=y)
+    ended = pfunnel("audit", tmp_path / "z.npz", "--max-success", 0.8)
+    assert ended.code == 1
+    assert "residues of the codes" in ended.out
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.longdouble])
+def test_digits_that_no_adversary_could_see_are_refused(pfunnel: Run, tmp_path: Path, kind: Any) -> None:
+    y = np.arange(60) % 2
+    ids = (2**60 + 512 * np.arange(60) + y).astype(kind)
+    if kind(np.float64(ids[1])) == ids[1]:
+        pytest.skip("this machine has no numbers longer than 64 bits")
+    np.savez(tmp_path / "z.npz", z=np.column_stack([ids, ids]), y=y)
+    ended = pfunnel("audit", tmp_path / "z.npz", "--max-success", 0.8)
+    assert (ended.code, ended.out) == (2, "")
+    assert "more digits than a 64-bit number" in ended.err
     assert ended.err.count("\n") == 1
 
 

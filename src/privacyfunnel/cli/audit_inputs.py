@@ -162,7 +162,7 @@ class Sources:
     def _matrix(self, path: str, array: str) -> Any:
         """Records or codes of a file: what is neither private, nor a task, nor dropped."""
         if is_npz(path):
-            return read_npz(path, array).x
+            return read_npz(path, array, as_written=True).x
         if is_idx(path):
             return read_images(path)
         return read_matrix(self._table(path), (*self.private, *self.task, *self.drop, *self.keep))
