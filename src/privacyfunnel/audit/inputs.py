@@ -154,9 +154,9 @@ class Table:
         """A table of numbers (n, …), or a column of symbols (texts or whole numbers)."""
         values = np.asarray(given)
         if values.ndim == 1 and values.dtype.kind in "iubUSO":
-            found, numbers = np.unique(
-                values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True
-            )
+            if values.dtype.kind == "O":  # 1 and "1", None and "None" are different symbols
+                values = np.array([repr(value) for value in values.tolist()])
+            found, numbers = np.unique(values, return_inverse=True)
             texts = values.dtype.kind in "USO"
             if len(found) <= MOST_SYMBOLS and (texts or _come_again(numbers)):
                 return cls.of_symbols(numbers.astype(np.intp), len(found))

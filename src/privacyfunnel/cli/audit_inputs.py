@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DataFileError, InvalidInputError
 from . import options
 from .records import is_idx, is_npz, private_values, read_images, read_npz, read_records, table_records
+from .spelling import numbers_say_all
 
 if TYPE_CHECKING:
     from ..files import TableFile
@@ -68,7 +69,7 @@ class Sources:
             return self._of_model()
         if self.release.lower().endswith(".json"):
             return self._of_mechanism()
-        found = {"Z": self._matrix(self.release, "z")}
+        found = {"Z": self._matrix(self.release, "z", released=True)}
         for key, path, array in (("X", self.data, "x"), ("X_hat", self.reconstruction, "x_hat")):
             if path is not None:
                 found[key] = self._matrix(path, array)
@@ -159,13 +160,14 @@ class Sources:
                 return read_columns(path, names, self.delimiter)
         return read_columns(places[-1], names, self.delimiter)
 
-    def _matrix(self, path: str, array: str) -> Any:
+    def _matrix(self, path: str, array: str, *, released: bool = False) -> Any:
         """Records or codes of a file: what is neither private, nor a task, nor dropped."""
         if is_npz(path):
             return read_npz(path, array, as_written=True).x
         if is_idx(path):
             return read_images(path)
-        return read_matrix(self._table(path), (*self.private, *self.task, *self.drop, *self.keep))
+        leave_out = (*self.private, *self.task, *self.drop, *self.keep)
+        return read_matrix(self._table(path), leave_out, released)
 
 
 def _length(value: Any) -> int:
@@ -226,7 +228,7 @@ def read_columns(path: str, names: Sequence[str], delimiter: str | None) -> dict
 
 
 def read_kept(table: TableFile, names: Sequence[str]) -> dict[str, Any]:
-    """Columns as they are handed out: numbers where every value is one, else texts with None for missing."""
+    """Columns as they are handed out: numbers where they say all, else texts."""
     import numpy as np
     import pyarrow as pa
 
@@ -243,7 +245,8 @@ def read_kept(table: TableFile, names: Sequence[str]) -> dict[str, Any]:
             values = column.cast(pa.float64()).to_numpy()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             values = np.array([np.nan])
-        columns[name] = values if np.isfinite(values).all() else np.array(column.to_pylist(), dtype=object)
+        plain = np.isfinite(values).all() and not _has_negative_zero(values)
+        columns[name] = values if plain and numbers_say_all(column, values) else _texts(column)
     return columns
 
 
@@ -261,8 +264,11 @@ def _flat(path: str, columns: Mapping[str, Any]) -> dict[str, Any]:
     return dict(columns)
 
 
-def read_matrix(table: TableFile, leave_out: Sequence[str]) -> Any:
-    """A table as numbers: texts become one column a category; a single column of symbols stays one."""
+def read_matrix(table: TableFile, leave_out: Sequence[str], released: bool) -> Any:
+    """A table as numbers: texts become one column a category; a single column of symbols stays one.
+
+    Of what is released, numbers that are written in several ways are texts.
+    """
     import numpy as np
     import pyarrow as pa
 
@@ -272,14 +278,14 @@ def read_matrix(table: TableFile, leave_out: Sequence[str]) -> Any:
     whole = pa.Table.from_batches(list(table.batches(names)), schema=table.schema(names))
     if not whole.num_rows:
         raise InvalidInputError(f"{table.path}: there are no records in this file.")
-    columns = [_column(table.path, name, whole.column(name)) for name in names]
+    columns = [_column(table.path, name, whole.column(name), released) for name in names]
     if len(columns) == 1 and _are_symbols(columns[0]):
         only = columns[0]
         return only if only.dtype.kind == "U" else only.astype(np.int64)
     return np.column_stack([_indicators(table.path, *one) for one in zip(names, columns, strict=True)])
 
 
-def _column(path: str, name: str, column: Any) -> Any:
+def _column(path: str, name: str, column: Any, released: bool) -> Any:
     """Finite numbers where all values are, else texts."""
     import numpy as np
     import pyarrow as pa
@@ -289,7 +295,7 @@ def _column(path: str, name: str, column: Any) -> Any:
     try:
         values = column.cast(pa.float64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return np.array(["" if one is None else str(one) for one in column.to_pylist()])
+        return _texts(column)
     finite = np.isfinite(values)
     if not finite.all():
         raise InvalidInputError(
@@ -303,13 +309,29 @@ def _column(path: str, name: str, column: Any) -> Any:
             f"{path}: record {row + 1:,} has {values[row]:g} in column {name!r}, beyond ±{LARGEST:g}; "
             "release the column in another unit."
         )
-    return values
+    return _texts(column) if released and not numbers_say_all(column, values) else values
+
+
+def _texts(column: Any) -> Any:
+    """A text for each value, another one for every other: a missing one is not empty, a NUL is not lost."""
+    import numpy as np
+
+    return np.array([repr(value) for value in column.to_pylist()])
 
 
 def _are_symbols(values: Any) -> bool:
+    """Texts, or whole numbers that stay apart as such."""
     import numpy as np
 
-    return values.dtype.kind == "U" or bool(np.array_equal(values, np.rint(values)))
+    if values.dtype.kind == "U":
+        return True
+    return bool(np.array_equal(values, np.rint(values))) and not _has_negative_zero(values)
+
+
+def _has_negative_zero(values: Any) -> bool:
+    import numpy as np
+
+    return bool((np.signbit(values) & (values == 0)).any())
 
 
 def _indicators(path: str, name: str, values: Any) -> Any:
