@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from ..files import TableFile
     from ..mechanism import TableMechanism
 
-#: More different texts than this in a column are taken for names, not for categories.
-MOST_TEXTS = 1000
+#: More different texts than this in a column are taken for names, not for categories; so are, in a release,
+#: more than the second number that fewer than ten records share on average: what they tell is not learnt.
+MOST_TEXTS, FEW_TEXTS = 1000, 32
 
 
 @dataclass(frozen=True)
@@ -272,6 +273,8 @@ def read_matrix(table: TableFile, leave_out: Sequence[str], released: bool) -> A
     import numpy as np
     import pyarrow as pa
 
+    from ..audit.rounding import LEAST_RECORDS
+
     names = [name for name in table.columns if name not in leave_out]
     if not names:
         raise InvalidInputError(f"{table.path}: no column is left; name fewer in --private and --drop.")
@@ -282,7 +285,8 @@ def read_matrix(table: TableFile, leave_out: Sequence[str], released: bool) -> A
     if len(columns) == 1 and _are_symbols(columns[0]):
         only = columns[0]
         return only if only.dtype.kind == "U" else only.astype(np.int64)
-    return np.column_stack([_indicators(table.path, *one) for one in zip(names, columns, strict=True)])
+    most = min(MOST_TEXTS, max(FEW_TEXTS, whole.num_rows // LEAST_RECORDS)) if released else MOST_TEXTS
+    return np.column_stack([_indicators(table.path, *one, most) for one in zip(names, columns, strict=True)])
 
 
 def _column(path: str, name: str, column: Any, released: bool) -> Any:
@@ -334,16 +338,17 @@ def _has_negative_zero(values: Any) -> bool:
     return bool((np.signbit(values) & (values == 0)).any())
 
 
-def _indicators(path: str, name: str, values: Any) -> Any:
+def _indicators(path: str, name: str, values: Any, most: int) -> Any:
     import numpy as np
 
     if values.dtype.kind != "U":
         return values
     found, numbers = np.unique(values, return_inverse=True)
-    if len(found) > MOST_TEXTS:
+    if len(found) > most:
         raise InvalidInputError(
-            f"{path}: column {name!r} has {len(found):,} different texts, which name people rather than "
-            f"describe them; if it is not released, leave it out with --drop {name}."
+            f"{path}: column {name!r} has {len(found):,} different texts (or numbers that are written in "
+            "several ways), which name people rather than describe them; if it is not released, leave it out "
+            f"with --drop {name}."
         )
     return np.eye(len(found))[numbers]
 
