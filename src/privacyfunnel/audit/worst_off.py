@@ -178,8 +178,7 @@ def region_findings(
         REGIONS,
         attribute,
         interval=clipped((ends[0], ends[1]), value, 0.0, math.inf),
-        notes=f"A region of codes that trees found on other records: {hits} of the {size} held-out records "
-        "in it are of one class.",
+        notes="A region of codes that trees found on other records, judged on those held out.",
     )
     if smallest < LEAST_RECORDS and not told:
         return [lift]
