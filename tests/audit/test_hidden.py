@@ -37,6 +37,7 @@ LEAKS = {
     "last bit": lambda rng, y, noise: last_bit(noise, y),
     "last bit of float32": lambda rng, y, noise: last_single_bit(noise, y),
     "parity": lambda rng, y, noise: ids(rng, y),
+    "weekday of a day number": lambda rng, y, noise: 7.0 * rng.permutation(50_000)[:N] + 3 * y,
     "last decimal": lambda rng, y, noise: np.round(100 * rng.random(N), 1) + 0.01 * y,
     "sign of zero among numbers": lambda rng, y, noise: np.where(
         rng.random(N) < 0.1, noise, np.where(y, -0.0, 0.0)

@@ -206,7 +206,9 @@ def test_numbers_are_cut_into_bins() -> None:
     y = rng.integers(2, size=4000)
     wage = rng.normal(size=4000) + 2 * y
     report = pf.audit(Z=np.zeros(4000, dtype=int), private=y, keep={"wage": wage}, **OPTIONS)
-    (success,), (leakage,) = (report.find(what, on="wage") for what in ("success", "leakage"))
+    (success,), (leakage,) = (
+        report.find(what, on="wage", source="Bayes adversary") for what in ("success", "leakage")
+    )
     # Two normal distributions two deviations apart: Φ(1), and the bits by numerical integration.
     assert success.low < 0.8413 < success.high
     grid = np.linspace(-8, 10, 20_001)
@@ -310,3 +312,14 @@ def test_a_constant_attribute_tells_nothing() -> None:
     report = pf.audit(pf.TableMechanism(np.eye(2)), x, np.zeros(40, dtype=int), keep={"k": x}, **OPTIONS)
     assert report.find(on="k") == ()
     assert "there is nothing to guess about private" in kept_sentences(report)[0]
+
+
+def test_last_digits_of_a_kept_number_are_looked_at():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 800)
+    income = np.round(rng.normal(5, 1, 800), 1) * 1000 + rng.integers(0, 400, 800) * 0.02 + 0.01 * y
+    z = np.array(list("abc"))[rng.integers(0, 3, 800)]
+    report = pf.audit(Z=z, private=y, keep={"income": np.round(income, 2)}, n_jobs=1)
+    verdict = report.gate(max_success=0.65)[0]
+    assert not verdict.passed
+    assert "residues of the codes on income" in verdict.sentence

@@ -54,6 +54,19 @@ def test_a_symbol_that_only_one_class_has():
     assert "times as likely" in worst_off(report)
 
 
+def test_a_value_among_numbers_that_only_one_class_has():
+    rng, y = coins()
+    Z = np.column_stack([rng.normal(size=N), np.zeros(N)])
+    Z[np.flatnonzero(y == 1)[:5], 1] = 1
+    report = pf.audit(Z=Z, private=y, **FAST)
+    lift = report.find("lift", source="worst-off symbol")[0]
+    assert lift.value == pytest.approx(-math.log2(y.mean()))
+    judged = {one.name: one for one in report.gate(max_lift=0.7, min_group=6)}
+    assert not judged["max_lift"].passed
+    assert "as low as 5 records" in judged["min_group"].sentence
+    assert not judged["min_group"].passed
+
+
 def test_nobody_is_worst_off_where_nothing_is_told():
     rng, y = coins(3)
     for Z in (rng.normal(size=(N, 2)), rng.integers(0, 3, N)):

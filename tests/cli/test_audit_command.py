@@ -15,7 +15,9 @@ from pyarrow import parquet
 
 import privacyfunnel as pf
 from privacyfunnel.audit import AuditReport, logistic_regression
+from privacyfunnel.audit.adversaries.hidden import ResidueAdversary
 from privacyfunnel.audit.plan import Plan
+from privacyfunnel.cli.spelling import numbers_say_all
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +75,7 @@ def success(values: dict[str, Any], on: str = "Z", source: str = "logistic regre
 def test_codes_with_records_and_reconstructions(pfunnel: Run, npz: Path, arrays: dict[str, Any]) -> None:
     values = read(pfunnel("audit", npz, "--seed", 5, "--json"))
     twin = pf.audit(
-        Z=arrays["z"].astype(np.float32),
+        Z=arrays["z"],
         X=arrays["x"].astype(np.float32),
         X_hat=arrays["x_hat"].astype(np.float32),
         private={"y": arrays["y"]},
@@ -285,6 +287,79 @@ def test_numbers_that_nobody_can_square_get_a_sentence(pfunnel: Run, tmp_path: P
     assert ended.err.count("\n") == 1
 
 
+def test_digits_beyond_32_bits_are_audited(pfunnel: Run, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(Plan, "_defaults", lambda plan, n_classes: (ResidueAdversary(),))
+    rng = np.random.default_rng(5)
+    y = rng.integers(2, size=400)
+    z = np.column_stack([np.round(rng.normal(size=400), 6) + 1e-12 * y, rng.normal(size=400)])
+    np.savez(tmp_path / "z.npz", z=z, y=y)
+    ended = pfunnel("audit", tmp_path / "z.npz", "--max-success", 0.8)
+    assert ended.code == 1
+    assert "residues of the codes" in ended.out
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.longdouble])
+def test_digits_that_no_adversary_could_see_are_refused(pfunnel: Run, tmp_path: Path, kind: Any) -> None:
+    y = np.arange(60) % 2
+    ids = (2**60 + 512 * np.arange(60) + y).astype(kind)
+    if kind(np.float64(ids[1])) == ids[1]:
+        pytest.skip("this machine has no numbers longer than 64 bits")
+    np.savez(tmp_path / "z.npz", z=np.column_stack([ids, ids]), y=y)
+    ended = pfunnel("audit", tmp_path / "z.npz", "--max-success", 0.8)
+    assert (ended.code, ended.out) == (2, "")
+    assert "more digits than a 64-bit number" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+WRITTEN = {
+    "decimals": (["1", "2"], ["1.0", "2.0"]),
+    "leading zeros": (["1", "2"], ["01", "02"]),
+    "sign of zero": (["0", "5"], ["-0", "5"]),
+    "long whole numbers": ([f"{10**18}"], [f"{10**18 + 1}"]),
+    "long decimals": (["0.5", "0.25"], ["0.50000000000000000001", "0.25000000000000000001"]),
+    "space": (["1", "2"], ["1 ", "2 "]),
+}
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_how_numbers_are_written_is_part_of_the_release(
+    pfunnel: Run, tmp_path: Path, kind: str, kept: bool
+) -> None:
+    rows = [
+        ["a", WRITTEN[kind][i * i % 7 % 2][i % len(WRITTEN[kind][0])], "pq"[i * i % 7 % 2]]
+        for i in range(210)
+    ]
+    table = write_csv(tmp_path / "t.csv", rows, ["z", "code", "y"])
+    how = ["--keep", "code"] if kept else ["--drop", "z"]
+    ended = pfunnel("audit", table, "--private", "y", *how, "--max-leakage", 0.3)
+    assert ended.code == 1, ended.err
+    assert "Failed: leakage may be as high as" in ended.out
+
+
+@pytest.mark.parametrize("values", [("", None), ("a", "a\0"), (0.0, -0.0), ("1", "1.0")])
+def test_values_that_look_alike_are_different_symbols(
+    pfunnel: Run, tmp_path: Path, values: tuple[Any, Any]
+) -> None:
+    rows = [(values[i * i % 7 % 2], "pq"[i * i % 7 % 2]) for i in range(210)]
+    z, y = map(list, zip(*rows, strict=True))
+    parquet.write_table(pa.table({"z": z, "y": y}), tmp_path / "t.parquet")
+    ended = pfunnel("audit", tmp_path / "t.parquet", "--private", "y", "--max-leakage", 0.3)
+    assert ended.code == 1, ended.err
+
+
+@pytest.mark.parametrize(
+    "way", [repr, "{:.3f}".format, "{:.6g}".format, "{:.4e}".format, lambda number: str(np.float32(number))]
+)
+def test_numbers_that_are_written_alike_are_numbers(way: Any) -> None:
+    numbers = np.random.default_rng(2).normal(size=300) * 10.0 ** np.arange(-6, 6).repeat(25)
+    texts = pa.chunked_array([[way(number) for number in numbers.tolist()]])
+    values = texts.cast(pa.float64()).to_numpy()
+    assert numbers_say_all(texts, values)
+    other = pa.chunked_array([[*texts.to_pylist()[:-1], f"+{texts[-1]}"]])
+    assert not numbers_say_all(other, values)
+
+
 def test_who_is_worst_off_and_what_was_not_measured_are_told(pfunnel: Run, tmp_path: Path) -> None:
     rows = [["abc"[i % 3], "pq"[i * i % 7 % 2]] for i in range(90)] + [["a", "rare"]] * 4
     table = write_csv(tmp_path / "t.csv", rows, ["z", "y"])
@@ -307,8 +382,9 @@ def test_a_finite_alphabet_needs_no_network(pfunnel: Run, mechanism: Path, peopl
     assert set(tried) == {"Bayes adversary", "counts of symbols", "order of the rows"}
 
 
-def test_names_of_people_are_no_categories(pfunnel: Run, tmp_path: Path) -> None:
-    rows = [[f"person {i}", "x", "pq"[i % 2]] for i in range(1001)]
+@pytest.mark.parametrize("n", [60, 1001])
+def test_names_of_people_are_no_categories(pfunnel: Run, tmp_path: Path, n: int) -> None:
+    rows = [[f"person {i}", "x", "pq"[i % 2]] for i in range(n)]
     ended = pfunnel("audit", write_csv(tmp_path / "t.csv", rows, ["name", "z", "y"]), "--private", "y")
     assert ended.code == 2
     assert "--drop name" in ended.err

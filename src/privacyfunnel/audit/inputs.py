@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInputError
 from ..labels import canonical_label
-from .adversaries.bounds import LARGEST, as_codes
+from .adversaries.bounds import LARGEST, MOST_WHOLE, as_codes
 from .rounding import LEAST_RECORDS
 
 FloatArray = NDArray[np.float64]
@@ -23,8 +23,6 @@ MOST_SYMBOLS = 1000
 REPEATED_SHARE, REPEATED_TIMES = 0.99, 10
 #: Wider records are attacked through this many principal components.
 WIDE, COMPONENTS = 256, 64
-#: Above this, float64 has no whole numbers of its own any more.
-MOST_WHOLE = 2**53
 #: Classes that a numeric attribute is cut into, of equal size, for success and bits.
 N_BINS = 8
 
@@ -156,9 +154,9 @@ class Table:
         """A table of numbers (n, …), or a column of symbols (texts or whole numbers)."""
         values = np.asarray(given)
         if values.ndim == 1 and values.dtype.kind in "iubUSO":
-            found, numbers = np.unique(
-                values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True
-            )
+            if values.dtype.kind == "O":  # 1 and "1", None and "None" are different symbols
+                values = np.array([repr(value) for value in values.tolist()])
+            found, numbers = np.unique(values, return_inverse=True)
             texts = values.dtype.kind in "USO"
             if len(found) <= MOST_SYMBOLS and (texts or _come_again(numbers)):
                 return cls.of_symbols(numbers.astype(np.intp), len(found))

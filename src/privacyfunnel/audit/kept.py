@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInputError
 from ..labels import canonical_label
+from .adversaries.hidden import ResidueAdversary
 from .adversaries.supervised import boosted_trees
 from .attack import Outcome, View, class_attack
 from .context import Context
@@ -119,6 +120,10 @@ def kept_findings(
     found: list[Finding] = []
     for group in groups:
         found += _counted(context, attribute, folds, group, None, None)
+        if group[0].notes:  # bins hide what the last digits tell
+            last_digits = ResidueAdversary(context.seed % 2**31)
+            view = View(_on(group, False), [group[0].features])
+            found += _attacked(context, attribute, folds, last_digits, view)
     for group in [*groups, *([kept] if len(kept) > 1 else [])]:
         if table is not None and letters is not None:
             found += _counted(context, attribute, folds, group, letters, table)
@@ -229,8 +234,15 @@ def _learned(
     context: Context, attribute: Attribute, folds: IntArray, group: Sequence[KeptColumn], codes: Table
 ) -> list[Finding]:
     """What boosted trees find in one release of each record and the kept columns."""
-    outcome, seed = Outcome(), context.seed % 2**31
     view = View(_on(group, True), [np.column_stack([codes.narrowed(), *(one.features for one in group)])])
-    attack = class_attack(context, outcome, boosted_trees(seed), view, attribute, folds, seed)
+    return _attacked(context, attribute, folds, boosted_trees(context.seed % 2**31), view)
+
+
+def _attacked(
+    context: Context, attribute: Attribute, folds: IntArray, adversary: Any, view: View
+) -> list[Finding]:
+    """Success and bits of one adversary on one view."""
+    outcome = Outcome()
+    attack = class_attack(context, outcome, adversary, view, attribute, folds, context.seed % 2**31)
     attack.read(run_pieces(attack.pieces, 1, lambda *done: None))
     return [one for one in outcome.findings if one.quantity in ("success", "leakage")]

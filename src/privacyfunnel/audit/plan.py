@@ -286,6 +286,10 @@ class Plan:
             for attribute in self.private:
                 found += group_findings(context, attribute, Groups.of_symbols(codes.symbols, attribute))
                 found += symbol_gaps(context, attribute, codes.symbols)
+        else:
+            for attribute in self.private:
+                groups = Groups.of_columns(codes.codes, attribute)
+                found += [] if groups is None else group_findings(context, attribute, groups)
         if release.log_density is None:
             self.not_audited.append(
                 "I(Z;X) and upper bounds on I(Z;Y) below H(Y): the mechanism tells no density P(z|x)."

@@ -26,6 +26,8 @@ UNCOUNTED = 5
 FINE = 0.001
 #: What follows from the sizes of classes and so would tell them; an advantage is a success less a chance.
 TELLS_SIZES = ("chance", "min-entropy leakage")
+#: What counts the records of rare classes.
+COUNTS_RARE = ("unmeasured success", "unmeasured leakage")
 
 
 def step_for(n: int, records: float, finest: float = 1e-6) -> float:
@@ -76,7 +78,9 @@ def published(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def _rounded(finding: Finding, n: int) -> Finding:
     if finding.quantity in TELLS_SIZES or finding.source == ENTROPY:
         return _blurred(finding, size_step(n))
-    if finding.unit in ("share", "bits"):
+    if finding.quantity in COUNTS_RARE:
+        step = size_step(n)
+    elif finding.unit in ("share", "bits"):
         step = min(size_step(n), FINE)
     else:  # in the data's own unit: four digits
         largest = abs(finding.value)

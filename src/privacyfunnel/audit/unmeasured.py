@@ -62,7 +62,8 @@ def _gaps(
 ) -> list[Finding]:
     total = len(attribute.y)
     have = f"{n:,} {many} have" if n > 1 else f"{n} {one} has"
-    notes = f"{have} fewer than {LEAST_RECORDS} records ({records:,} of {total:,} records), too few to judge."
+    # No count of their records: whoever knows all of them but one would know the last one.
+    notes = f"{have} fewer than {LEAST_RECORDS} records, too few to judge."
     values = ("unmeasured success", records / total, "share"), ("unmeasured leakage", max(bits, 0.0), "bits")
     return [
         context.finding(quantity, value, "upper bound", unit, f"{SOURCE}: {many}", attribute, notes=notes)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .adversaries.hidden import FEW_VALUES
 from .adversaries.supervised import MANY_CLASSES
 from .attack import Attack, Outcome, View
 from .context import Context
@@ -49,6 +50,20 @@ class Groups:
     counts: FloatArray
     weights: FloatArray
     spread: FloatArray
+
+    @classmethod
+    def of_columns(cls, codes: FloatArray, attribute: Attribute) -> Groups | None:
+        """The values of every column that has few, such as a text beside numbers; None if no column has."""
+        found = [np.unique(column, return_inverse=True) for column in codes.T]
+        parts = [
+            cls.of_symbols(place.astype(np.intp), attribute).counts
+            for values, place in found
+            if 1 < len(values) <= FEW_VALUES
+        ]
+        if not parts:
+            return None
+        counts = np.vstack(parts)
+        return cls(counts, counts.sum(axis=1), np.zeros(len(counts)))
 
     @classmethod
     def of_symbols(cls, symbols: IntArray, attribute: Attribute) -> Groups:
@@ -178,8 +193,7 @@ def region_findings(
         REGIONS,
         attribute,
         interval=clipped((ends[0], ends[1]), value, 0.0, math.inf),
-        notes=f"A region of codes that trees found on other records: {hits} of the {size} held-out records "
-        "in it are of one class.",
+        notes="A region of codes that trees found on other records, judged on those held out.",
     )
     if smallest < LEAST_RECORDS and not told:
         return [lift]

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DataFileError, InvalidInputError
 from . import options
 from .records import is_idx, is_npz, private_values, read_images, read_npz, read_records, table_records
+from .spelling import numbers_say_all
 
 if TYPE_CHECKING:
     from ..files import TableFile
     from ..mechanism import TableMechanism
 
-#: More different texts than this in a column are taken for names, not for categories.
-MOST_TEXTS = 1000
+#: More different texts than this in a column are taken for names, not for categories; so are, in a release,
+#: more than the second number that fewer than ten records share on average: what they tell is not learnt.
+MOST_TEXTS, FEW_TEXTS = 1000, 32
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Sources:
             return self._of_model()
         if self.release.lower().endswith(".json"):
             return self._of_mechanism()
-        found = {"Z": self._matrix(self.release, "z")}
+        found = {"Z": self._matrix(self.release, "z", released=True)}
         for key, path, array in (("X", self.data, "x"), ("X_hat", self.reconstruction, "x_hat")):
             if path is not None:
                 found[key] = self._matrix(path, array)
@@ -159,13 +161,14 @@ class Sources:
                 return read_columns(path, names, self.delimiter)
         return read_columns(places[-1], names, self.delimiter)
 
-    def _matrix(self, path: str, array: str) -> Any:
+    def _matrix(self, path: str, array: str, *, released: bool = False) -> Any:
         """Records or codes of a file: what is neither private, nor a task, nor dropped."""
         if is_npz(path):
-            return read_npz(path, array).x
+            return read_npz(path, array, as_written=True).x
         if is_idx(path):
             return read_images(path)
-        return read_matrix(self._table(path), (*self.private, *self.task, *self.drop, *self.keep))
+        leave_out = (*self.private, *self.task, *self.drop, *self.keep)
+        return read_matrix(self._table(path), leave_out, released)
 
 
 def _length(value: Any) -> int:
@@ -226,7 +229,7 @@ def read_columns(path: str, names: Sequence[str], delimiter: str | None) -> dict
 
 
 def read_kept(table: TableFile, names: Sequence[str]) -> dict[str, Any]:
-    """Columns as they are handed out: numbers where every value is one, else texts with None for missing."""
+    """Columns as they are handed out: numbers where they say all, else texts."""
     import numpy as np
     import pyarrow as pa
 
@@ -243,7 +246,8 @@ def read_kept(table: TableFile, names: Sequence[str]) -> dict[str, Any]:
             values = column.cast(pa.float64()).to_numpy()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             values = np.array([np.nan])
-        columns[name] = values if np.isfinite(values).all() else np.array(column.to_pylist(), dtype=object)
+        plain = np.isfinite(values).all() and not _has_negative_zero(values)
+        columns[name] = values if plain and numbers_say_all(column, values) else _texts(column)
     return columns
 
 
@@ -261,10 +265,15 @@ def _flat(path: str, columns: Mapping[str, Any]) -> dict[str, Any]:
     return dict(columns)
 
 
-def read_matrix(table: TableFile, leave_out: Sequence[str]) -> Any:
-    """A table as numbers: texts become one column a category; a single column of symbols stays one."""
+def read_matrix(table: TableFile, leave_out: Sequence[str], released: bool) -> Any:
+    """A table as numbers: texts become one column a category; a single column of symbols stays one.
+
+    Of what is released, numbers that are written in several ways are texts.
+    """
     import numpy as np
     import pyarrow as pa
+
+    from ..audit.rounding import LEAST_RECORDS
 
     names = [name for name in table.columns if name not in leave_out]
     if not names:
@@ -272,14 +281,15 @@ def read_matrix(table: TableFile, leave_out: Sequence[str]) -> Any:
     whole = pa.Table.from_batches(list(table.batches(names)), schema=table.schema(names))
     if not whole.num_rows:
         raise InvalidInputError(f"{table.path}: there are no records in this file.")
-    columns = [_column(table.path, name, whole.column(name)) for name in names]
+    columns = [_column(table.path, name, whole.column(name), released) for name in names]
     if len(columns) == 1 and _are_symbols(columns[0]):
         only = columns[0]
         return only if only.dtype.kind == "U" else only.astype(np.int64)
-    return np.column_stack([_indicators(table.path, *one) for one in zip(names, columns, strict=True)])
+    most = min(MOST_TEXTS, max(FEW_TEXTS, whole.num_rows // LEAST_RECORDS)) if released else MOST_TEXTS
+    return np.column_stack([_indicators(table.path, *one, most) for one in zip(names, columns, strict=True)])
 
 
-def _column(path: str, name: str, column: Any) -> Any:
+def _column(path: str, name: str, column: Any, released: bool) -> Any:
     """Finite numbers where all values are, else texts."""
     import numpy as np
     import pyarrow as pa
@@ -289,7 +299,7 @@ def _column(path: str, name: str, column: Any) -> Any:
     try:
         values = column.cast(pa.float64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return np.array(["" if one is None else str(one) for one in column.to_pylist()])
+        return _texts(column)
     finite = np.isfinite(values)
     if not finite.all():
         raise InvalidInputError(
@@ -303,25 +313,42 @@ def _column(path: str, name: str, column: Any) -> Any:
             f"{path}: record {row + 1:,} has {values[row]:g} in column {name!r}, beyond ±{LARGEST:g}; "
             "release the column in another unit."
         )
-    return values
+    return _texts(column) if released and not numbers_say_all(column, values) else values
+
+
+def _texts(column: Any) -> Any:
+    """A text for each value, another one for every other: a missing one is not empty, a NUL is not lost."""
+    import numpy as np
+
+    return np.array([repr(value) for value in column.to_pylist()])
 
 
 def _are_symbols(values: Any) -> bool:
+    """Texts, or whole numbers that stay apart as such."""
     import numpy as np
 
-    return values.dtype.kind == "U" or bool(np.array_equal(values, np.rint(values)))
+    if values.dtype.kind == "U":
+        return True
+    return bool(np.array_equal(values, np.rint(values))) and not _has_negative_zero(values)
 
 
-def _indicators(path: str, name: str, values: Any) -> Any:
+def _has_negative_zero(values: Any) -> bool:
+    import numpy as np
+
+    return bool((np.signbit(values) & (values == 0)).any())
+
+
+def _indicators(path: str, name: str, values: Any, most: int) -> Any:
     import numpy as np
 
     if values.dtype.kind != "U":
         return values
     found, numbers = np.unique(values, return_inverse=True)
-    if len(found) > MOST_TEXTS:
+    if len(found) > most:
         raise InvalidInputError(
-            f"{path}: column {name!r} has {len(found):,} different texts, which name people rather than "
-            f"describe them; if it is not released, leave it out with --drop {name}."
+            f"{path}: column {name!r} has {len(found):,} different texts (or numbers that are written in "
+            "several ways), which name people rather than describe them; if it is not released, leave it out "
+            f"with --drop {name}."
         )
     return np.eye(len(found))[numbers]
 

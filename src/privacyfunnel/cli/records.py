@@ -213,8 +213,11 @@ def _is_int64(text: str) -> bool:
     return len(text) <= 20 and str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
 
-def read_npz(path: str, array: str, private: Sequence[str] = ()) -> Records:
-    """The named array of an .npz file, without executing anything, and private ones that are there."""
+def read_npz(path: str, array: str, private: Sequence[str] = (), *, as_written: bool = False) -> Records:
+    """The named array of an .npz file, without executing anything, and private ones that are there.
+
+    Its numbers become 32-bit ones, as models take them, unless every digit counts (`as_written`).
+    """
     import numpy as np
 
     try:
@@ -246,7 +249,7 @@ def read_npz(path: str, array: str, private: Sequence[str] = ()) -> Records:
             f"{path}: this is no .npz file with plain arrays, or a damaged one ({reason}); write it again "
             "with numpy.savez."
         ) from None
-    return Records(_finite(path, array, x), columns)
+    return Records(_finite(path, array, x, as_written), columns)
 
 
 def _member(file: Any, name: str) -> Any:
@@ -259,7 +262,7 @@ def _member(file: Any, name: str) -> Any:
     return values
 
 
-def _finite(path: str, name: str, x: Any) -> Any:
+def _finite(path: str, name: str, x: Any, as_written: bool) -> Any:
     import numpy as np
 
     if x.dtype.kind not in "biuf":
@@ -271,7 +274,7 @@ def _finite(path: str, name: str, x: Any) -> Any:
             f"{path}: the array {shortened(name)} must have a row for each record; its shape is {x.shape}."
         )
     with np.errstate(over="ignore"):
-        numbers = x.astype(np.float32)
+        numbers = x if as_written else x.astype(np.float32)
     finite = np.isfinite(numbers).reshape(len(x), -1).all(axis=1)
     if not finite.all():
         raise InvalidInputError(
@@ -303,7 +306,7 @@ def read_images(path: str) -> Any:
 
     file = str(_images_file(path))
     images = read_idx(file)
-    x = _finite(file, "images", images)
+    x = _finite(file, "images", images, as_written=False)
     return x / np.float32(255) if images.dtype == np.uint8 else x
 
 

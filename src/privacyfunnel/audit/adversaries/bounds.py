@@ -195,11 +195,14 @@ def bound_of(
 
 #: Largest number that every adversary can square, some in float32; 64-bit ids are below it.
 LARGEST = 1e19
+#: Above this, float64 has no whole numbers of its own any more.
+MOST_WHOLE = 2**53
 
 
 def as_codes(Z: ArrayLike, name: str) -> FloatArray:
     """Codes as a table of finite numbers, one row a record."""
-    codes = np.asarray(Z, dtype=np.float64)
+    given = np.asarray(Z)
+    codes = np.asarray(given, dtype=np.float64)
     if codes.ndim != 2 or not len(codes):
         raise InvalidInputError(
             f"{name} must be a table of codes, one row a record; its shape is {codes.shape}."
@@ -216,7 +219,22 @@ def as_codes(Z: ArrayLike, name: str) -> FloatArray:
             f"{name}: row {row}, column {column} holds {codes[row, column]:g}, beyond ±{LARGEST:g}; release "
             "the column in another unit."
         )
+    if given.itemsize > 8 or (given.dtype.kind in "iu" and np.abs(codes).max(initial=0) >= MOST_WHOLE):
+        _check_same(codes, given, name)
     return codes
+
+
+def _check_same(codes: FloatArray, given: NDArray[Any], name: str) -> None:
+    """Digits that 64-bit numbers cannot hold would be released and seen by no adversary."""
+    # Python compares a float with a whole number exactly; NumPy rounds the whole number first.
+    exact = object if given.dtype.kind in "iu" else given.dtype
+    same = np.asarray(codes.astype(exact) == given.astype(exact), dtype=bool)
+    if not same.all():
+        row, column = (int(part[0]) for part in np.nonzero(~same))
+        raise InvalidInputError(
+            f"{name}: row {row}, column {column} holds {given[row, column]}, which has more digits than a "
+            "64-bit number; release fewer digits, or symbols."
+        )
 
 
 def as_labels(y: Sequence[Any] | ArrayLike, n: int, name: str) -> NDArray[Any]:

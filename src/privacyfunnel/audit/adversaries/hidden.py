@@ -18,7 +18,7 @@ from .supervised import MOST_BOOSTED_CLASSES, boosted_trees, randomised_trees
 Mask = NDArray[np.bool_]
 
 #: Remainders of the value, and of the value in units of its last decimal.
-MODULI = (2, 3, 4, 5, 8, 10)
+MODULI = (2, 3, 4, 5, 7, 8, 10)
 #: Decimals beyond which float64 has none left.
 MOST_DECIMALS = 17
 #: Bits of the mantissa that are looked at: the last ones of float64, float32 and float16.
@@ -76,7 +76,7 @@ class OrderAdversary:
         """P(y|row number); `Z` holds the row numbers in its only column."""
         trees = (boosted_trees if n_classes <= MOST_BOOSTED_CLASSES else randomised_trees)(self.random_state)
         rows = Z[:, 0]
-        places = np.column_stack([rows, *(rows % m for m in (*MODULI, 7))])
+        places = np.column_stack([rows, *(rows % m for m in MODULI)])
         q = np.empty((len(Z), n_classes))
         for fold in np.unique(folds):
             held = folds == fold
