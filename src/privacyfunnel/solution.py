@@ -144,10 +144,9 @@ class Solution:
         if few is None:
             return None
         high = highest_leakage(self.mechanism, self.joint)
-        return (
-            f"{few}: on new people this release may leak up to {high:.2g} bit, not {self.leakage:.2g} as on "
-            "these. Merge rare letters, or use fewer columns."
-        )
+        more, here = f"{high:.2g}", f"{self.leakage:.2g}"
+        told = f"may leak up to {more} bit" + ("" if more == here else f", not {here} as on these")
+        return f"{few}: on new people this release {told}. Merge rare letters, or use fewer columns."
 
     def __repr__(self) -> str:
         return self._described(f"leakage {self.leakage:.4f} bit")

@@ -156,7 +156,7 @@ def test_a_table_of_codes(pfunnel: Run, codes: Path, arrays: dict[str, Any]) -> 
     assert success(inside)["value"] == twin.published().find("success", on="Z")[0].value
     beside = codes.with_name("z.parquet")
     parquet.write_table(pa.table({"a": arrays["z"][:, 0], "b": arrays["z"][:, 1]}), beside)
-    apart = read(pfunnel("audit", beside, "--labels", codes, "--private", "kind", "--json"))
+    apart = json.loads(pfunnel("audit", beside, "--labels", codes, "--private", "kind", "--json").out)
     assert success(apart)["value"] == success(inside)["value"]
 
 
@@ -495,3 +495,19 @@ def test_figures_and_records_are_shown_on_request_only(
         ]
         assert [text.startswith(warning) for text in told] == [bool(kept)] * 3
     assert pfunnel("audit", report, "--figures").code == 2
+
+
+def test_codes_and_labels_of_two_files_must_be_in_one_order(pfunnel: Run, tmp_path: Path) -> None:
+    """Of a shuffled file an audit finds nothing: that is said wherever nobody can check it."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200)
+    codes = write_csv(tmp_path / "z.csv", [[str(one)] for one in y], ["z"])
+    labels = write_csv(tmp_path / "y.csv", [[f"c{one}"] for one in y], ["y"])
+    report = tmp_path / "a.json"
+    ended = pfunnel("audit", codes, "--labels", labels, "--private", "y", "-o", report)
+    assert ended.code == 0, ended.err
+    assert "must hold the same people in the same order" in ended.err
+    meta = json.loads(report.read_text(encoding="utf-8"))["payload"]["meta"]
+    assert meta["not_audited"][0].startswith("That codes and private values are of the same people")
+    ended = pfunnel("audit", codes, "--labels", labels, "--private", "y", "--figures")
+    assert "--figures: there is nothing to draw" in ended.err

@@ -12,6 +12,11 @@ from .given import Given
 PACKAGES = ("privacyfunnel", "numpy", "scipy", "scikit-learn", "umap-learn")
 
 TRAINED_ON = "Whether the mechanism was trained on these records: audit it on others."
+SAME_ORDER = (
+    "That codes and private values are of the same people in the same order: of a file in another order, as "
+    "a shuffled one is, an audit finds nothing, whatever it tells. Audit the mechanism, or the file before "
+    "it is shuffled."
+)
 NOT_TRIED = "Adversaries that were not tried."
 ALWAYS_OPEN = (
     "Knowledge about people that comes from elsewhere.",
@@ -49,6 +54,8 @@ def describe_audit(
         "not_audited": [*(not_audited or []), *([] if known else [TRAINED_ON, NOT_TRIED]), *ALWAYS_OPEN],
         "run": {"seconds": round(time.perf_counter() - begun, 3), "n_jobs": n_jobs},
     }
+    if given is not None and mechanism is None:
+        meta["not_audited"].insert(0, SAME_ORDER)
     if given is not None and not given.release.seeded:
         meta["not_audited"].append(
             "The mechanism has a randomness of its own: the seed of this audit does not fix its codes."

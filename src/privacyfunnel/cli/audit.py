@@ -12,6 +12,7 @@ import typer
 from ..errors import InvalidInputError
 from ..fingerprints import owner_key
 from . import options
+from .running import note
 
 if TYPE_CHECKING:
     from ..audit import AuditReport, Verdict
@@ -238,6 +239,13 @@ def audit(
             "show_records": show_records,
         }
         report = _measure(sources, settings)
+        if labels is not None:
+            note(
+                f"{release} and {labels} must hold the same people in the same order; of a shuffled file "
+                "nothing can be found, whatever it tells."
+            )
+        if figures and "density" not in report.figures_data:
+            note("--figures: there is nothing to draw; symbols have no embedding.")
     verdicts = report.gate(
         max_success=max_success,
         max_leakage=max_leakage,
