@@ -510,3 +510,17 @@ def test_codes_and_labels_of_two_files_must_be_in_one_order(pfunnel: Run, tmp_pa
     assert meta["not_audited"][0].startswith("That codes and private values are of the same people")
     ended = pfunnel("audit", codes, "--labels", labels, "--private", "y", "--figures")
     assert "--figures: there is nothing to draw" in ended.err
+
+
+def test_what_else_a_released_file_holds_is_told(pfunnel: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=60)
+    np.savez(tmp_path / "r.npz", z=rng.normal(size=(60, 2)), y=y, secret=y)
+    rows = [[f"{a:.3f}", f"c{b}", "n"] for a, b in zip(rng.normal(size=60), y, strict=True)]
+    table = write_csv(tmp_path / "r.csv", rows, ["z", "y", "note"])
+    for asked, held in (
+        ((tmp_path / "r.npz",), "y, secret"),
+        ((table, "--private", "y", "--drop", "note"), "y, note"),
+    ):
+        said = read(pfunnel("audit", *asked, "--json"))["meta"]["not_audited"][0]
+        assert said.startswith(f"What else the released file holds: {held}.")

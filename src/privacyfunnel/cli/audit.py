@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -311,7 +312,11 @@ def _measure(sources: Sources, settings: dict[str, Any]) -> AuditReport:
     from .records import enough_memory
 
     with enough_memory(sources.data or sources.release, "audit a sample of them"):
-        return attack(**sources.read(), **settings)
+        report = attack(**sources.read(), **settings)
+    if not (there := sources.not_attacked()):
+        return report
+    said = f"What else the released file holds: {', '.join(there)}. Take it out of what is handed out."
+    return replace(report, meta={**report.meta, "not_audited": [said, *report.meta["not_audited"]]})
 
 
 def _write(

@@ -41,6 +41,15 @@ class Sources:
         """All that is read."""
         return [one for one in (self.release, self.data, self.labels, self.reconstruction) if one is not None]
 
+    def not_attacked(self) -> list[str]:
+        """Columns or arrays of a file of codes that no adversary sees: private, dropped, or not asked for."""
+        if os.path.isdir(self.release) or self.release.lower().endswith(".json") or is_idx(self.release):
+            return []
+        there = column_names(self.release, self.delimiter)
+        if is_npz(self.release):
+            return [name for name in there if name != "z"]
+        return [name for name in there if name in (*self.private, *self.task, *self.drop)]
+
     def read(self) -> dict[str, Any]:
         """The arguments of `privacyfunnel.audit`."""
         for path in self.files:
