@@ -94,6 +94,12 @@ out.
 Random numbers come from the operating system. With `--seed` anybody who knows the seed can undo the noise.
 Release once and hand out the result: each further release of the same records tells more.
 
+What `solve` and `frontier` print, and their `--json`, are exact numbers of the records, sizes of the private
+classes among them: they are for the owner. To be handed out are the released file, the card, and an audit
+without figures. A mechanism file is computed from the records to the last digit: somebody who knows the
+private values of all others could test the last one with it, so give it to those who release, not to the
+public.
+
 ## Exit codes
 
 | code | meaning |
