@@ -108,29 +108,6 @@ def leakage_bound(counts: ArrayLike, reference: ArrayLike, confidence: float = 0
     return min(bound * (1 + ROUNDING), math.log(len(q))) / math.log(2)
 
 
-def closed_leakage_bound(counts: ArrayLike, reference: ArrayLike, confidence: float = 0.95) -> float:
-    """A looser bound on I(Z;Y) in bits that needs no search: the slow check of `leakage_bound`.
-
-    With b = log 1/min Q and φ(u) = e^{−u} − 1 + u: I ≤ (λ x + ln(m/δ)/n) / (λ − φ(λb)/φ(b)), the least over
-    m values of λ.
-    """
-    table, n = _checked(counts)
-    q = _reference(reference, table.shape[1])
-    if len(q) == 1:
-        return 0.0
-    x = _plug_in(table, q, n)
-    b = math.log(1 / float(q.min()))
-    values = np.geomspace(0.01, 0.9, 12)
-
-    def phi(u: FloatArray | float) -> FloatArray:
-        return np.asarray(np.exp(-np.asarray(u)) - 1 + u)
-
-    bounds = (values * x + (_need(confidence) + math.log(len(values))) / n) / (
-        values - phi(values * b) / phi(b)
-    )
-    return float(bounds.min()) / math.log(2)
-
-
 def largest_excess(theta: float, price: float, q: FloatArray, tolerance: float) -> float:
     """An upper bound on max over r of D(r ‖ Q) + u·m(r), hardly more than `tolerance` above it.
 

@@ -70,7 +70,7 @@ def start(seed, n_z):
 @pytest.mark.parametrize("n_z", [2, 4])
 @pytest.mark.parametrize(("beta", "alpha"), [(0.1, 0.1), (1.0, 2.0), (10.0, 0.5)])
 @pytest.mark.parametrize("sparse", [False, True], ids=["ridge", "sparse"])
-def test_two_steps_are_those_of_a_literal_twin(sparse, beta, alpha, n_z, monkeypatch):
+def test_two_steps_are_those_of_a_literal_twin(sparse, beta, alpha, n_z):
     p = start(3, n_z)
     expected = p
     for _ in range(2):
