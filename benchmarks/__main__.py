@@ -1,7 +1,7 @@
-"""Run the benchmarks, or those named: python -m benchmarks [NAME ...] [--output DIR]
+"""Run the benchmarks, or those named: python -m benchmarks [NAME ...] [--output DIR] [--verbose]
 
 Without names, those that take minutes. With --output, the learned ones also write what they measured into
-the folder.
+the folder. With --verbose, walks lists the files.
 """
 
 import argparse
@@ -9,12 +9,13 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-MINUTES = ("known", "scaling", "exact", "learned-speed", "audit", "sweep")
+MINUTES = ("known", "scaling", "exact", "learned-speed", "audit", "sweep", "walks")
 LONGER = ("learned-stability", "learned-mnist", "learned-adult")
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
 parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MINUTES + LONGER))
 parser.add_argument("--output", type=Path, metavar="DIR")
+parser.add_argument("-v", "--verbose", action="store_true")
 chosen = parser.parse_args()
 unknown = [name for name in chosen.names if name not in MINUTES + LONGER]
 if unknown:
@@ -23,5 +24,7 @@ for name in chosen.names or MINUTES:
     main = import_module(f".{name.replace('-', '_')}", __package__).main
     if name.startswith("learned-"):
         main(chosen.output)
+    elif name == "walks":
+        main(chosen.verbose)
     else:
         main()

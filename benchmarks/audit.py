@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 import privacyfunnel as pf
-from privacyfunnel.audit import ClusteringAdversary, default_adversaries, fold_numbers
-from privacyfunnel.audit.adversaries.bounds import bound_of, cross_fitted
-from privacyfunnel.audit.adversaries.clustering import cross_matched, match_clusters, umap_embedding
-from privacyfunnel.audit.adversaries.crossfit import cross_calibrated
+from privacyfunnel.auditing import ClusteringAdversary, default_adversaries, fold_numbers
+from privacyfunnel.auditing.adversaries.bounds import bound_of, cross_calibrated, cross_fitted
+from privacyfunnel.auditing.adversaries.clustering import cross_matched, match_clusters, umap_embedding
 
 from .report import show, timed
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from privacyfunnel.audit import boosted_trees, leakage_lower_bound, logistic_regression, neural_network
+from privacyfunnel.auditing import boosted_trees, leakage_lower_bound, logistic_regression, neural_network
 from privacyfunnel.datasets import adult_records
 from privacyfunnel.learned import Autoencoder, ConditionalFunnel, Funnel
 

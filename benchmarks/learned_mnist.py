@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from privacyfunnel.audit import leakage_lower_bound, neural_network
+from privacyfunnel.auditing import leakage_lower_bound, neural_network
 from privacyfunnel.datasets import load_mnist
 from privacyfunnel.learned import Funnel
 

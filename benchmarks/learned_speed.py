@@ -20,6 +20,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
+from privacyfunnel.attributes import read_attributes
 from privacyfunnel.datasets import load_mnist
 from privacyfunnel.learned import Funnel
 from privacyfunnel.learned.training import train
@@ -130,7 +131,10 @@ def epoch_of_funnel(n: int | None = None) -> Callable[[], None]:
     model = Funnel.written(**PAPER, epochs=1, random_state=0, progress=False).fit(
         x[:N_WARM], private=labels[:N_WARM]
     )
-    records, targets = torch.from_numpy(x[:n]), model.private_.encode([labels[:n]])
+    records, targets = (
+        torch.from_numpy(x[:n]),
+        model.private_.encode(read_attributes(labels[:n], like=model.attributes_)),
+    )
 
     def epoch() -> None:
         done, generator = model.progress_, model.generator_

@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 
 import privacyfunnel as pf
+from privacyfunnel.auditing import logistic_regression
 from privacyfunnel.plotting import save_figure
 from privacyfunnel.report import plot_confusion, plot_success_psnr, save_card, save_comparison
 
@@ -30,7 +31,7 @@ class Forest:
 
 def main(folder: Path, quick: bool) -> None:
     train, _, images, digits = pf.datasets.load_digits()
-    adversaries = [Forest(), pf.audit.logistic_regression()] if quick else None  # None: the default set
+    adversaries = [Forest(), logistic_regression()] if quick else None  # None: the default set
     reports = {}
     for width in (4, 16):
         pca = PCA(width, random_state=0).fit(train.reshape(len(train), -1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -18,7 +19,17 @@ from scipy.stats import chisquare
 
 import privacyfunnel as pf
 from privacyfunnel.errors import InvalidInputError
-from privacyfunnel.files import base, csv_files, open_table, open_writer, read_joint, shuffling
+from privacyfunnel.files import (
+    base,
+    csv_files,
+    open_records,
+    open_table,
+    open_writer,
+    read_joint,
+    write_table,
+    writing,
+)
+from privacyfunnel.sweep.data import load_records
 
 VALUES = st.text(st.sampled_from('ab0,;"\n\r\t é'), max_size=4)
 TABLES = st.integers(1, 3).flatmap(lambda n: st.lists(st.lists(VALUES, min_size=n, max_size=n), max_size=6))
@@ -227,8 +238,8 @@ def test_records_in_random_order_are_the_same_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int
 ) -> None:
     """In memory, with heaps on the disk, and with heaps of heaps; nothing is left beside the file."""
-    monkeypatch.setattr(shuffling, "MOST_BYTES", most_bytes)
-    monkeypatch.setattr(shuffling, "N_HEAPS", 4)
+    monkeypatch.setattr(writing, "MOST_BYTES", most_bytes)
+    monkeypatch.setattr(writing, "N_HEAPS", 4)
     words = pa.array([f"w{i % 7}" for i in range(500)])
     table = pa.table({"n": range(500), "word": words, "kind": words.dictionary_encode(), "list": [[1]] * 500})
     parts = [table.slice(start, 50) for start in range(0, 500, 50)]
@@ -242,13 +253,13 @@ def test_records_in_random_order_are_the_same_records(
 
 
 def test_every_order_on_heaps_is_as_likely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shuffling, "MOST_BYTES", 1)
-    monkeypatch.setattr(shuffling, "N_HEAPS", 2)
+    monkeypatch.setattr(writing, "MOST_BYTES", 1)
+    monkeypatch.setattr(writing, "N_HEAPS", 2)
     rng = np.random.default_rng(0)
     counts: Counter[tuple[int, ...]] = Counter()
     for _ in range(1200):
-        shuffler = shuffling.Shuffler(str(tmp_path), rng)
-        shuffler.add(pa.table({"n": range(3)}))
+        shuffler = writing.Shuffler(str(tmp_path), rng)
+        shuffler.write(pa.table({"n": range(3)}))
         counts[tuple(n for part in shuffler.tables() for n in part.column("n").to_pylist())] += 1
     assert len(counts) == 6
     assert chisquare(list(counts.values())).pvalue > 1e-6
@@ -256,3 +267,123 @@ def test_every_order_on_heaps_is_as_likely(tmp_path: Path, monkeypatch: pytest.M
 
 def test_nothing_in_random_order_is_a_header(tmp_path: Path) -> None:
     assert shuffled([pa.table({"n": pa.array([], pa.int8())})], tmp_path / "t.parquet").column_names == ["n"]
+
+
+def test_a_zero_byte_in_csv_is_refused(tmp_path: Path) -> None:
+    """Many programs end a text there: 'a' and 'a' followed by a zero byte would be one letter to them."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n1,x\n1,x\0y\n")
+    with pytest.raises(InvalidInputError, match=r"record 2 has a zero byte \(NUL\) in column 'b'"):
+        records(path)
+    table = open_table(path)
+    assert [batch.num_rows for batch in table.batches(["a"])] == [2]  # of what is read
+    path.write_bytes(b"a,b\0\n1,x\n")
+    with pytest.raises(InvalidInputError, match="the header has a zero byte"):
+        open_table(path)
+
+
+def test_the_record_of_a_zero_byte_is_counted_over_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_files, "_BLOCK", 64)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n" + b"1,xxxx\n" * 40 + b"1,\0\n")
+    with pytest.raises(InvalidInputError, match="record 41 has a zero byte"):
+        records(path)
+
+
+def test_a_delimiter_is_for_csv(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "t.parquet")
+    with pytest.raises(InvalidInputError, match="delimiter belongs to CSV files; leave it out"):
+        open_table(tmp_path / "t.parquet", delimiter=";")
+    with pytest.raises(InvalidInputError, match="delimiter belongs to CSV files; leave it out"):
+        read_joint(tmp_path / "t.parquet", public="a", private="b", delimiter=";")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "plain.txt"])
+def test_columns_of_any_values_are_written(tmp_path: Path, name: str) -> None:
+    columns = {"a": [1, 2.5], "b": ["x", 1], "c": [None, None], "d": [None, 7], "e": [True, False]}
+    write_table(tmp_path / name, columns, kind=".csv" if name == "plain.txt" else None)
+    if name == "t.parquet":
+        table = pq.read_table(tmp_path / name)
+        assert table.to_pydict() == {**columns, "a": [1.0, 2.5], "b": ["x", "1"]}
+        assert table.schema.field("c").type == pa.string()
+    else:
+        assert (tmp_path / name).read_text() == "a,b,c,d,e\n1,x,,,true\n2.5,1,,7,false\n"
+
+
+def write_kinds(folder: Path) -> dict[str, Path]:
+    """The same twelve records in every kind of file: two numbers and a private class."""
+    x = np.arange(24, dtype=np.uint8).reshape(12, 2)
+    y = np.arange(12) % 3
+    table = pa.table({"a": x[:, 0], "b": x[:, 1], "y": y})
+    paths = {kind: folder / f"t.{kind}" for kind in ("npz", "csv", "tsv", "csv.gz", "parquet")}
+    np.savez(paths["npz"], x=x, y=y, z=x / 3)
+    for kind in ("csv", "tsv", "csv.gz", "parquet"):
+        with open_writer(paths[kind]) as writer:
+            writer.write(table)
+    paths["idx"] = folder / "t-images-idx3-ubyte"
+    paths["idx"].write_bytes(struct.pack(">HBB3I", 0, 8, 3, 12, 1, 2) + x.tobytes())
+    (folder / "t-labels-idx1-ubyte").write_bytes(struct.pack(">HBBI", 0, 8, 1, 12) + y.astype("u1").tobytes())
+    return paths
+
+
+KINDS = ["npz", "csv", "tsv", "csv.gz", "parquet", "idx"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_file_gives_the_same_records(tmp_path: Path, kind: str) -> None:
+    source = open_records(write_kinds(tmp_path)[kind])
+    expected = np.arange(24, dtype=np.float32).reshape(12, 2)
+    if kind == "idx":
+        expected /= np.float32(255)  # images
+    assert set(source.private) <= {"y"} <= {*source.columns}
+    for found in (source.records(["y"]), next(source.parts("x", ["a", "b"], ["y"]))):
+        assert len(found) == 12
+        assert found.array.dtype == np.float32
+        np.testing.assert_array_equal(found.array.reshape(12, 2), expected)
+    assert source.records(["y"]).private["y"].tolist() == [i % 3 for i in range(12)]
+    assert source.values(["y"])["y"].tolist() == [i % 3 for i in range(12)]
+    np.testing.assert_array_equal(source.matrix("x", leave_out=["y"]).reshape(12, 2), expected)
+    if source.private:  # where nobody says what is private
+        assert source.records().private["y"].tolist() == [i % 3 for i in range(12)]
+    else:
+        assert source.records().private == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_file_says_what_it_lacks(tmp_path: Path, kind: str) -> None:
+    paths = write_kinds(tmp_path)
+    (tmp_path / "t-labels-idx1-ubyte").unlink()
+    source = open_records(paths[kind])
+    if kind == "idx":
+        assert source.records().private == {}
+    match = "there are no labels beside the images" if kind == "idx" else "there is no (column|array) 'w'"
+    with pytest.raises(InvalidInputError, match=match):
+        source.values(["w"])
+    if source.table is None:
+        with pytest.raises(InvalidInputError, match="keep belongs to CSV and Parquet files"):
+            source.kept(["y"])
+
+
+def test_digits_are_kept_where_they_count(tmp_path: Path) -> None:
+    paths = write_kinds(tmp_path)
+    z = np.arange(24).reshape(12, 2) / 3
+    assert open_records(paths["npz"]).matrix("z").dtype == np.float32
+    for how in ("released", "as_written"):
+        np.testing.assert_array_equal(open_records(paths["npz"]).matrix("z", **{how: True}), z)
+    assert open_records(paths["npz"]).records(as_written=True).x.dtype == np.uint8
+
+
+def test_sweeps_read_every_kind_of_file(tmp_path: Path) -> None:
+    first = None
+    for kind, path in write_kinds(tmp_path).items():
+        asked = {"file": str(path), "private": "y"} if kind[0] in "ctp" else {"file": str(path)}
+        parts = load_records(asked)
+        both = np.concatenate([parts.x_train.reshape(-1, 2), parts.x_test.reshape(-1, 2)])
+        found = (both / (both.max() / 23)).round(3).tolist(), [*parts.y_train, *parts.y_test]
+        first = found if first is None else first
+        assert found == first, kind
+        if kind == "csv":
+            with pytest.raises(InvalidInputError, match="name the private column, as private"):
+                load_records({"file": str(path)})

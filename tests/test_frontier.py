@@ -13,13 +13,12 @@ from scipy.optimize import linprog
 from strategies import channels, joints
 
 from privacyfunnel.errors import FileFormatError, InfeasibleError, InvalidInputError
-from privacyfunnel.frontier import Frontier
 from privacyfunnel.information import utility_and_leakage
 from privacyfunnel.joint import Joint
 from privacyfunnel.mechanism import TableMechanism
 from privacyfunnel.persistence import load
-from privacyfunnel.solution import Solution, Status
-from privacyfunnel.tradeoff import TradeoffPoint
+from privacyfunnel.solution import Solution, Status, Target
+from privacyfunnel.tradeoff import Frontier, TradeoffPoint
 
 
 def point_of(joint: Joint, table: np.ndarray, method: str = "test", **settings: float) -> TradeoffPoint:
@@ -245,7 +244,7 @@ def test_select_and_merge_take_apart_and_put_together(frontier, joint):
 
 def test_from_solution_keeps_what_was_asked(joint):
     mechanism = TableMechanism(np.eye(4), x_labels=joint.x_labels, x_names=joint.x_names)
-    solution = Solution(joint, mechanism, "dca", Status.CONVERGED, beta=0.3)
+    solution = Solution(joint, mechanism, "dca", Status.CONVERGED, Target("beta", 0.3))
     point = TradeoffPoint.from_solution(solution, n_z=4)
     assert (point.utility, point.leakage) == (solution.utility, solution.leakage)
     assert point.settings == {"beta": 0.3, "n_z": 4}

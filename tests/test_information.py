@@ -17,7 +17,6 @@ from strategies import KINDS, channels, joints, random_joint
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.information import (
     LeakageProfile,
-    Measured,
     bayes_success,
     entropy,
     kl_divergence,
@@ -355,4 +354,3 @@ def test_plain_functions_agree_with_the_profile(xor: Case) -> None:
     assert min_entropy_leakage(p_yz) == profile.min_entropy_leakage
     p_z_given_y = p_yz / joint.p_y[:, None]
     assert maximal_leakage(p_z_given_y, joint.p_y) == pytest.approx(profile.maximal_leakage, abs=1e-14)
-    assert float(Measured(0.5, "exact")) == 0.5

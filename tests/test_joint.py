@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import KINDS, joints, random_joint
 
-from privacyfunnel import tabulate
+from privacyfunnel import counting
+from privacyfunnel.counting import PairCounter
 from privacyfunnel.errors import InvalidInputError, InvalidJointError
 from privacyfunnel.joint import Joint
-from privacyfunnel.tabulate import PairCounter
 
 RECORDS = {
     "city": ["Rome", "Oslo", "Rome", "Bonn", "Oslo", "Rome"],
@@ -406,7 +406,7 @@ def test_only_the_grouped_counts_of_a_lazy_frame_reach_memory(name: str, collect
 
 @pytest.mark.parametrize("name", ["polars", "duckdb"])
 def test_too_many_letters_of_a_lazy_frame_are_never_fetched(name, collected, monkeypatch) -> None:
-    monkeypatch.setattr(tabulate, "_UNCHECKED_GROUPS", 100)
+    monkeypatch.setattr(counting, "_UNCHECKED_GROUPS", 100)
     with pytest.raises(InvalidInputError, match="'unique' has more than 10,000 distinct letters"):
         Joint.from_frame(lazy_records(name, 20_000), public="unique", private="b")
     assert sum(rows for rows, _ in collected) <= 102

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from strategies import channels, joints, random_joint
 
-from privacyfunnel import sampling
+from privacyfunnel import arrays
+from privacyfunnel.alphabet import canonical_label
 from privacyfunnel.errors import InvalidInputError, UnknownLetterError
 from privacyfunnel.information import utility_and_leakage
 from privacyfunnel.joint import Joint
-from privacyfunnel.labels import canonical_label
 from privacyfunnel.mechanism import Mechanism, TableMechanism, time_share
 
 NAN = float("nan")
@@ -128,36 +128,11 @@ def test_identity_and_constant_are_the_two_ends() -> None:
 # Random numbers and inverse distribution functions
 
 
-@given(st.data())
-def test_draw_inverts_the_distribution_function(data: st.DataObject) -> None:
-    table = data.draw(channels(data.draw(st.integers(1, 4)), 9))
-    cdf = sampling.cumulative(table)
-    edges = np.concatenate([cdf.ravel()[cdf.ravel() < 1], [0.0, 1 - 2**-53], np.linspace(0, 0.999, 30)])
-    rows = np.repeat(np.arange(table.shape[0]), edges.size)
-    u = np.tile(edges, table.shape[0])
-    symbols = sampling.draw(cdf, rows, u)
-    assert np.diff(cdf, axis=1, prepend=0) == pytest.approx(table, abs=1e-14)
-    for row, number, symbol in zip(rows, u, symbols, strict=True):
-        assert symbol == next(z for z in range(table.shape[1]) if number < cdf[row, z])
-        assert table[row, symbol] > 0
-
-
-def test_draw_handles_many_symbols_and_chunks() -> None:
-    rng = np.random.default_rng(3)
-    table = rng.dirichlet(np.full(1000, 0.05), size=7)
-    rows, u = rng.integers(7, size=200_001), rng.random(200_001)
-    cdf = sampling.cumulative(table)
-    expected = np.empty(rows.size, dtype=int)
-    for row in range(7):
-        expected[rows == row] = np.searchsorted(cdf[row], u[rows == row], side="right")
-    assert np.array_equal(sampling.draw(cdf, rows, u), expected)
-
-
 @pytest.mark.parametrize("byte", [b"\x00", b"\xff"])
 def test_impossible_symbols_are_never_drawn_at_either_end(
     byte: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling.os, "urandom", lambda n: byte * n)
+    monkeypatch.setattr(arrays.os, "urandom", lambda n: byte * n)
     short = [0.0, 0.1, 0.2, 0.7 - 9e-10, 0.0]  # sums to a little less than 1
     long = [0.0, 0.1, 0.2, 0.7 + 9e-10, 0.0]
     tenths = [*[0.1] * 10, 0.0]  # their running sum ends at 0.9999999999999999
@@ -177,7 +152,7 @@ def test_operating_system_entropy_is_the_default() -> None:
 
 
 def test_uniform_numbers_from_bytes() -> None:
-    u = sampling.uniform(50_000, None)
+    u = arrays.uniform(50_000, None)
     assert u.dtype == np.float64
     assert 0 <= u.min() < u.max() < 1
     assert np.array_equal(u * 2.0**53, np.rint(u * 2.0**53))

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import privacyfunnel as pf
+from privacyfunnel.counting import PairCounter
 from privacyfunnel.errors import PrivacyFunnelWarning
 from privacyfunnel.order import NeighbourCounter, agreement_by_chance
-from privacyfunnel.tabulate import PairCounter
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 

@@ -123,13 +123,15 @@ def test_file_is_readable_json(mechanism: TableMechanism, tmp_path: Path) -> Non
     assert json.loads(path.read_text(encoding="utf-8")) == {
         "format": "privacyfunnel",
         "kind": "table-mechanism",
-        "version": 1,
+        "version": 2,
         "payload": {
             "x_names": ["job"],
             "private_names": [],
             "x_labels": ["a", None],
             "z_labels": [{"tuple": ["a", 1]}, {"tuple": ["b", 2]}],
-            "p_z_given_x": [[0.1, 0.9], [1 / 3, 2 / 3]],
+            "row_starts": [0, 2, 4],
+            "symbols": [0, 1, 0, 1],
+            "probabilities": [0.1, 0.9, 1 / 3, 2 / 3],
         },
     }
 
@@ -188,9 +190,10 @@ def _document(**changes: object) -> str:
         (_document(version=True), "header of the file is damaged"),
         (_document(version=0), "header of the file is damaged"),
         (_document(payload=[]), "header of the file is damaged"),
-        (_document(version=2), "format version 2 and this library reads up to 1; install a newer one"),
+        (_document(version=3), "format version 3 and this library reads up to 2; install a newer one"),
         (_document(kind="hologram"), "cannot read a 'hologram'; install a newer one"),
-        (_document(payload={}), "'p_z_given_x' is missing"),
+        (_document(payload={}), "'z_labels' is missing"),
+        (_document(payload={"z_labels": []}), "'p_z_given_x' is missing"),
         (_document(payload=_payload(x_labels="ab")), "'x_labels' is missing or not a list"),
         (_document(payload=_payload(x_labels=["a"])), "x_labels must have 2 entries"),
         (_document(payload=_payload(x_labels=["a", ["b"]])), "neither a value nor a tuple"),

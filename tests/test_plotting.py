@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from privacyfunnel.errors import DataFileError, InvalidInputError, MissingDependencyError
-from privacyfunnel.frontier import Frontier
 from privacyfunnel.joint import Joint
-from privacyfunnel.plotting import COLOURS, plot_frontier, save_figure
-from privacyfunnel.tradeoff import TradeoffPoint
+from privacyfunnel.plotting import COLOURS, plain, plot_frontier, save_figure
+from privacyfunnel.tradeoff import Frontier, TradeoffPoint
 
 JOINT = Joint(np.array([[0.3, 0.05], [0.05, 0.3], [0.1, 0.2]]))
 
@@ -61,6 +60,20 @@ def test_a_mapping_draws_one_curve_each_under_its_name():
     assert legend(figure)[:2] == ["train", "test"]
     for front in fronts.values():
         assert line_through(figure, front.envelope())
+
+
+@pytest.mark.parametrize("size", [(5.2, 4.5), (3.5, 3.5)])
+def test_the_legend_lies_over_nothing(size):
+    figure = plot_frontier(frontier(8, 300), size=size)
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    names = ax.get_legend().get_window_extent()
+    assert names.y1 <= ax.xaxis.get_tightbbox().y0
+    assert names.y0 >= 0
+
+
+def test_a_label_is_one_printed_line():
+    assert plain("a\n$b$\x00") == r"a \$b\$" + "\ufffd"
 
 
 def test_limits_and_units_are_marked():
@@ -170,7 +183,7 @@ def test_threads_draw_the_same_as_one(tmp_path):
 def test_drawing_leaves_global_state_alone_and_importing_stays_light():
     code = (
         "import sys\n"
-        "from privacyfunnel.frontier import Frontier\n"
+        "from privacyfunnel.tradeoff import Frontier\n"
         "import privacyfunnel.plotting\n"
         "assert 'matplotlib' not in sys.modules\n"
         "Frontier(()).plot()\n"

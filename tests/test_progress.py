@@ -85,3 +85,24 @@ def test_the_work_may_fail(clock: Clock) -> None:
     with pytest.raises(ZeroDivisionError), progress.progress_bar("Reading"):
         raise ZeroDivisionError
     assert clock.ended
+
+
+def test_long_work_says_how_long_once_its_pace_is_known(monkeypatch, capsys):
+    now = iter([0.0, 2.0, 4.0, 100.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    seen = []
+    report = progress.saying_how_long(lambda *told: seen.append(told), "Training on 9 records")
+    for done in (1, 21, 41, 61):
+        report(done, 2021, "x")
+    assert capsys.readouterr().err == "Training on 9 records: about 3 minutes (a rough guess).\n"
+    assert seen == [(done, 2021, "x") for done in (1, 21, 41, 61)]
+
+
+@pytest.mark.parametrize(("total", "enabled"), [(221, None), (9999, False), (9999, True)])
+def test_short_work_and_shown_work_are_not_announced(total, enabled, monkeypatch, capsys):
+    now = iter([0.0, 2.0, 4.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    report = progress.saying_how_long(lambda *told: None, "Training", enabled)
+    for done in (1, 21, 41):
+        report(done, total)
+    assert capsys.readouterr().err == ""

@@ -14,9 +14,9 @@ import pytest
 from scipy.stats import chisquare
 
 import privacyfunnel as pf
+from privacyfunnel.arrays import random_order
 from privacyfunnel.errors import FileFormatError, InvalidInputError, UnknownLetterError
 from privacyfunnel.mechanism import TableMechanism, time_share
-from privacyfunnel.sampling import random_order
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 

@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+import sparse_twins
 from scipy.stats import chisquare
 
-from privacyfunnel import sampling
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.mechanism import TableMechanism
 from privacyfunnel.sql import _RANDOM
@@ -122,7 +122,7 @@ def test_case_draws_what_release_draws(database: Database, mechanism: TableMecha
     database.fill("job TEXT, u DOUBLE", [(i, NASTY[row], u[i]) for i, row in enumerate(rows.tolist())])
     case = mechanism.to_sql_case("u", dialect=database.dialect)
     got = [symbol for (symbol,) in database.query(f"SELECT {case} FROM people ORDER BY key")]
-    expected = sampling.draw(sampling.cumulative(mechanism.p_z_given_x), rows, u)
+    expected = sparse_twins.draw(mechanism.p_z_given_x, rows, u)
     assert got == [SYMBOLS[symbol] for symbol in expected]
 
 

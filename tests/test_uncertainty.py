@@ -12,11 +12,11 @@ from privacyfunnel.discrete.solve import solve
 from privacyfunnel.errors import InvalidInputError, UnknownLetterError
 from privacyfunnel.information import mutual_information, utility_and_leakage
 from privacyfunnel.joint import Joint
+from privacyfunnel.measured import Interval
 from privacyfunnel.mechanism import TableMechanism
 from privacyfunnel.resampling import leakage_bias, posterior_leakage, posterior_utility, sampled_leakage
 from privacyfunnel.solution import Solution, Status
 from privacyfunnel.uncertainty import (
-    Interval,
     held_out_leakage,
     leakage_interval,
     split_joint,
@@ -418,7 +418,7 @@ def test_held_out_letters_are_matched_by_label():
 def test_known_joint_as_the_held_out_one_is_exact():
     estimate = held_out_leakage(TableMechanism(NOISY), Joint(TRUTH))
     assert estimate.value == estimate.interval.low == utility_and_leakage(TRUTH, NOISY)[1]
-    assert estimate.n_samples is None
+    assert (estimate.kind, estimate.n_samples) == ("exact", None)
 
 
 def test_bad_arguments_are_named_with_the_remedy():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel import unfinished
+from privacyfunnel import persistence
 from privacyfunnel.persistence import atomic_stream, write_atomic
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="locks and signals as on Unix")
@@ -71,7 +71,7 @@ def test_file_that_was_taken_for_a_dead_one_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between its creation and its lock a file looks like one of a dead process."""
-    real, tried = unfinished._lock, []
+    real, tried = persistence._lock, []
 
     def lock(handle: int) -> bool | None:
         tried.append(handle)
@@ -79,7 +79,7 @@ def test_file_that_was_taken_for_a_dead_one_is_begun_anew(
             next(tmp_path.iterdir()).unlink()
         return False if len(tried) == 2 else real(handle)
 
-    monkeypatch.setattr(unfinished, "_lock", lock)
+    monkeypatch.setattr(persistence, "_lock", lock)
     write_atomic(tmp_path / "t", b"whole")
     assert len(tried) == 3
     assert (tmp_path / "t").read_bytes() == b"whole"
@@ -104,6 +104,6 @@ def test_without_locks_files_are_written_and_nothing_is_removed(
 ) -> None:
     left = tmp_path / ".a.csv.0123456789abcdef.pfunnel.tmp"
     left.write_bytes(b"")
-    monkeypatch.setattr(unfinished, "fcntl", None)
+    monkeypatch.setattr(persistence, "fcntl", None)
     write_atomic(tmp_path / "t", b"whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == [left.name, "t"]

@@ -11,10 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import datasets, errors
-from .frontier import Frontier, FrontierComparison
+from .discrete.solve import frontier, perfect_privacy, solve
 from .information import (
     LeakageProfile,
-    Measured,
     entropy,
     kl_divergence,
     measure,
@@ -22,23 +21,23 @@ from .information import (
     repeated_leakage,
 )
 from .joint import Joint
+from .measured import Estimate, Interval, Measured
+from .measures import Distance, Task
 from .mechanism import Mechanism, TableMechanism, time_share
 from .persistence import load
 from .solution import Solution, Status
-from .tradeoff import TradeoffPoint
-from .uncertainty import Estimate, Interval, held_out_leakage, split_joint
-
-# After the module privacyfunnel.frontier: the function takes the name in this namespace.
-from .discrete.solve import frontier, perfect_privacy, solve  # isort: skip
+from .tradeoff import Frontier, FrontierComparison, TradeoffPoint
+from .uncertainty import held_out_leakage, split_joint
 
 if TYPE_CHECKING:
-    from .audit.report import AuditReport
-    from .audit.run import audit
+    from .auditing.audit import audit
+    from .auditing.report import AuditReport
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AuditReport",
+    "Distance",
     "Estimate",
     "Frontier",
     "FrontierComparison",
@@ -50,6 +49,7 @@ __all__ = [
     "Solution",
     "Status",
     "TableMechanism",
+    "Task",
     "TradeoffPoint",
     "audit",
     "datasets",
@@ -75,8 +75,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the audit when it is first asked for; the package `audit` can be called like a function."""
+    """Import the audit when it is first asked for: it needs more than solving does."""
     if name in ("audit", "AuditReport"):
-        package = import_module(".audit", __name__)
-        return package if name == "audit" else package.AuditReport
+        return getattr(import_module(".auditing", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,9 @@
-"""Arguments that must be numbers: refused with one sentence before any work."""
+"""Arguments that must be numbers, refused with one sentence before any work; and how much memory there is."""
 
 from __future__ import annotations
 
 import math
+import os
 from numbers import Real
 from typing import Any
 
@@ -12,6 +13,8 @@ from .errors import InvalidInputError, shortened
 
 # More symbols, steps or points than this are a mistake, and would only fail later.
 LARGEST_WHOLE = 10**9
+# Taken for the size of memory where the system does not tell it.
+USUAL_MEMORY = 16 * 2**30
 
 
 def finite_number(name: str, value: Any, least: float, *, strict: bool = False) -> float:
@@ -25,7 +28,7 @@ def finite_number(name: str, value: Any, least: float, *, strict: bool = False) 
     if not (math.isfinite(number) and (number > least if strict else number >= least)):
         bound = "more than" if strict else "at least"
         raise InvalidInputError(
-            f"{name} must be a finite number, {bound} {least:g}; it is {shown(value)}."
+            f"{name} must be a finite number, {bound} {least:g}; it is {shown(value)}.", names=(name,)
         ) from None
     return number
 
@@ -39,7 +42,8 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     ):
         raise InvalidInputError(
             f"{name} must be a whole number, at least {least} and at most {LARGEST_WHOLE:,}; it is "
-            f"{shown(value)}."
+            f"{shown(value)}.",
+            names=(name,),
         )
     return int(value)
 
@@ -47,3 +51,11 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
 def shown(value: Any) -> str:
     """The value as a message shows it, NumPy's numbers like Python's."""
     return shortened(value.item() if isinstance(value, np.generic) else value)
+
+
+def memory_size() -> int:
+    """Bytes of memory of this computer."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return USUAL_MEMORY

@@ -6,18 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .alphabet import Letters, as_names, column_values, require_columns, require_single_values
+from .arrays import IntArray, random_order
 from .errors import InvalidInputError, shortened
-from .labels import Letters, column_values
-from .names import as_names, require_columns, require_single_values
-from .sampling import random_order
 from .unknown import Unknown, UnknownLetters, check_unknown
 
 if TYPE_CHECKING:
     from .mechanism import Rng, TableMechanism
-
-IntArray = NDArray[np.intp]
 
 
 def release_column(mechanism: TableMechanism, x: Any, rng: Rng) -> Any:
@@ -109,13 +105,9 @@ def kept_columns(
     private: Sequence[str],
     where: str,
 ) -> tuple[str, ...]:
-    """The columns to be handed out beside the symbol; none of the public and private ones can be.
+    """The columns to be handed out beside the symbol, some or "all"; no public and no private one can be.
 
-    Parameters
-    ----------
-    keep : column name, names or "all"
-    columns : names, optional
-        Those of the table; None where they are not known.
+    `columns` are those of the table, None where they are not known.
     """
     if isinstance(keep, str) and keep == "all":
         if columns is None:

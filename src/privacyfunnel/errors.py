@@ -14,12 +14,18 @@ Every exception is also the built-in that a caller would think of catching::
 
     PrivacyFunnelWarning (UserWarning)
     ├── ConvergenceWarning                    a solver stopped before its stop rule was met
-    └── FewRecordsWarning                     what holds for these records may not hold for new people
+    ├── FewRecordsWarning                     what holds for these records may not hold for new people
+    └── TrainingRecordsWarning                an audit of records that the mechanism was trained on
 
-A message says what is wrong, where, and what to do instead. A value in it is `shortened`.
+A message says what is wrong, where, and what to do instead. A value in it is `shortened`. Where it speaks of
+arguments, `names` has them, so that a command can say the options that they are there.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from reprlib import Repr
+from typing import Self
 
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
@@ -39,7 +45,21 @@ def shortened(value: object) -> str:
         return f"a {type(value).__name__} that is too long to print"
 
 
-class PrivacyFunnelError(Exception):
+class _Naming:
+    """A message, and the arguments that it speaks of by their Python names."""
+
+    args: tuple[object, ...]
+
+    def __init__(self, message: object = "", *, names: Iterable[str] = ()) -> None:
+        super().__init__(message)  # type: ignore[call-arg]  # of the exception that comes next
+        self.names = tuple(names)
+
+    def at(self, where: str, *, without: str = "") -> Self:
+        """The same about a place, such as a file: its message follows, `without` what it begins with."""
+        return type(self)(f"{where}: {str(self).removeprefix(without)}", names=self.names)
+
+
+class PrivacyFunnelError(_Naming, Exception):
     """Base of every exception raised on purpose by this library."""
 
 
@@ -75,7 +95,7 @@ class NotConvergedError(PrivacyFunnelError, RuntimeError):
     """A solver stopped before its stop rule was met."""
 
 
-class PrivacyFunnelWarning(UserWarning):
+class PrivacyFunnelWarning(_Naming, UserWarning):
     """Base of every warning issued on purpose by this library."""
 
 
@@ -85,3 +105,7 @@ class ConvergenceWarning(PrivacyFunnelWarning):
 
 class FewRecordsWarning(PrivacyFunnelWarning):
     """A joint was estimated from few records a letter: on new people a release may leak far more."""
+
+
+class TrainingRecordsWarning(PrivacyFunnelWarning):
+    """An audit of records that the mechanism was trained on: their leakage looks smaller than it is."""

@@ -31,12 +31,7 @@ def open_fingerprint(values: Any) -> str:
 def keyed_fingerprint(values: Any, key: bytes, name: str) -> str:
     """HMAC-SHA-256 of private values: only who has the key can compute or check it.
 
-    Parameters
-    ----------
-    values : array or sequence
-    key : bytes
-    name : str
-        What the values are: the same values under two names have fingerprints that do not show it.
+    `name` says what the values are: the same values under two names have fingerprints that do not show it.
     """
     message = name.encode() + b"\0" + _content(values)
     return f"hmac-sha256:{hmac.digest(checked_key(key), message, 'sha256').hex()}"

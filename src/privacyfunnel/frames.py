@@ -32,10 +32,10 @@ def make_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
     except ImportError:
         pass
     else:
-        return polars.DataFrame({name: _uniform(values) for name, values in lists.items()})
+        return polars.DataFrame({name: uniform(values) for name, values in lists.items()})
     import pyarrow
 
-    return pyarrow.table({name: _uniform(values) for name, values in lists.items()})
+    return pyarrow.table({name: uniform(values) for name, values in lists.items()})
 
 
 def _as_list(values: Any) -> list[Any]:
@@ -55,7 +55,7 @@ def _pandas_column(pandas: Any, values: list[Any]) -> Any:
     return pandas.Series(values)
 
 
-def _uniform(values: list[Any]) -> list[Any]:
+def uniform(values: list[Any]) -> list[Any]:
     """The values, as text where they are of several kinds: polars and pyarrow columns have one type."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1 or kinds <= {int, float}:

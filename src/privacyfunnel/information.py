@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb, inf, isinf, log2
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .channels import conditional, merge_symbols
+from .alphabet import canonical_label
+from .arrays import FloatArray
+from .channels import conditional
 from .errors import InvalidInputError
-from .labels import canonical_label
+from .measured import Measured
+from .sparse import Channel, SparseChannel, merge_equal_rows, merge_symbols, weighted
 
 if TYPE_CHECKING:
     from .joint import Joint
     from .mechanism import TableMechanism
-
-FloatArray = NDArray[np.float64]
 
 
 def entropy(p: ArrayLike) -> float:
@@ -41,20 +42,30 @@ def kl_divergence(p: ArrayLike, q: ArrayLike) -> float:
     return max(0.0, float((p_values[at] * (np.log2(p_values[at]) - np.log2(q_values[at]))).sum()))
 
 
-def mutual_information(p_ab: ArrayLike) -> float:
+def mutual_information(p_ab: ArrayLike | SparseChannel) -> float:
     """I(A;B) in bits of the joint distribution p_ab (n_a, n_b)."""
+    if isinstance(p_ab, SparseChannel):
+        logs = [log2_or_zero(p_ab.sum(axis=axis)) for axis in (1, 0)]
+        values = p_ab.probabilities
+        return max(
+            0.0, float((values * (np.log2(values) - logs[0][p_ab.rows] - logs[1][p_ab.symbols])).sum())
+        )
     table = np.asarray(p_ab, dtype=np.float64)
     log_a, log_b = log2_or_zero(table.sum(axis=1)), log2_or_zero(table.sum(axis=0))
     terms = table * (log2_or_zero(table) - log_a[:, None] - log_b[None, :])
     return max(0.0, float(terms.sum()))
 
 
-def utility_and_leakage(p_xy: ArrayLike, p_z_given_x: ArrayLike) -> tuple[float, float]:
+def utility_and_leakage(p_xy: ArrayLike, p_z_given_x: ArrayLike | SparseChannel) -> tuple[float, float]:
     """I(Z;X) and I(Z;Y) in bits of the channel p_z_given_x (n_x, n_z) on p_xy (n_x, n_y)."""
-    joint = np.asarray(p_xy, dtype=np.float64)
-    channel = np.asarray(p_z_given_x, dtype=np.float64)
-    p_xz = joint.sum(axis=1)[:, None] * channel
+    joint, channel = np.asarray(p_xy, dtype=np.float64), as_computed(p_z_given_x)
+    p_xz = weighted(channel, joint.sum(axis=1))
     return mutual_information(p_xz), mutual_information(joint.T @ channel)
+
+
+def as_computed(channel: ArrayLike | SparseChannel) -> Channel:
+    """The channel itself, or an array of numbers."""
+    return channel if isinstance(channel, SparseChannel) else np.asarray(channel, dtype=np.float64)
 
 
 def bayes_success(p_yz: ArrayLike) -> float:
@@ -71,17 +82,17 @@ def min_entropy_leakage(p_yz: ArrayLike) -> float:
     return max(0.0, log2(bayes_success(table) / float(table.sum(axis=1).max())))
 
 
-def maximal_leakage(p_z_given_y: ArrayLike, p_y: ArrayLike) -> float:
+def maximal_leakage(p_z_given_y: ArrayLike | SparseChannel, p_y: ArrayLike) -> float:
     """log2 Σ_z max_y P(z|y) over the y of positive probability: Sibson's information of order ∞.
 
     The most bits by which seeing z can raise, in log2, anybody's probability of guessing any randomised
     function of y, whatever the probabilities of the possible y are (Issa, Wagner & Kamath 2020).
     """
-    rows = np.asarray(p_z_given_y, dtype=np.float64)[np.asarray(p_y) > 0]
+    rows = as_computed(p_z_given_y)[np.asarray(p_y) > 0]
     return max(0.0, log2(float(rows.max(axis=0).sum())))
 
 
-def pointwise_leakage(p_xy: ArrayLike, p_z_given_x: ArrayLike) -> tuple[float, float]:
+def pointwise_leakage(p_xy: ArrayLike, p_z_given_x: ArrayLike | SparseChannel) -> tuple[float, float]:
     """The smallest and the largest of log2 P(y|z)/P(y) over all possible y and z.
 
     The largest is the most that one symbol can raise an adversary's belief in one y. The smallest
@@ -89,41 +100,32 @@ def pointwise_leakage(p_xy: ArrayLike, p_z_given_x: ArrayLike) -> tuple[float, f
     """
     joint = np.asarray(p_xy, dtype=np.float64)
     possible = joint.sum(axis=1) > 0
-    joint, channel = joint[possible], np.asarray(p_z_given_x, dtype=np.float64)[possible]
+    joint, given = joint[possible], as_computed(p_z_given_x)[possible]
     joint = joint[:, joint.sum(axis=0) > 0]
-    channel = channel[:, channel.max(axis=0) > 0]
+    occurring = given.max(axis=0) > 0
     # P(y|z)/P(y) = P(z|y)/P(z) does not change when P(z|·) is scaled, and then P(z) cannot underflow.
-    channel = channel / channel.max(axis=0)
+    channel: Channel
+    support: Channel
+    if isinstance(given, SparseChannel):
+        channel = given.with_values(given.probabilities / given.max()[given.symbols])
+        support = channel.with_values(np.ones(channel.symbols.size))
+    else:
+        scaled = given / np.where(occurring, given.max(axis=0), 1.0)
+        channel, support = scaled, np.where(scaled > 0, 1.0, 0.0)
     p_x_given_y = conditional(np.ascontiguousarray(joint.T))
     p_z_given_y, p_z = p_x_given_y @ channel, joint.sum(axis=1) @ channel
     ratios = log2_or_zero(p_z_given_y) - log2_or_zero(p_z)
-    for y, z in np.argwhere(p_z_given_y == 0):
-        # Either impossible or underflowed; the support tells, and logarithms give the value.
-        at = (p_x_given_y[y] > 0) & (channel[:, z] > 0)
-        terms = log2_or_zero(p_x_given_y[y, at]) + log2_or_zero(channel[at, z])
-        ratios[y, z] = np.logaddexp2.reduce(terms) - log2(p_z[z]) if at.any() else -inf
+    # Either impossible or underflowed; the support tells, and logarithms give the value.
+    reached = (p_x_given_y > 0).astype(np.float64) @ support > 0
+    ratios[~reached] = -inf
+    for y, z in np.argwhere((p_z_given_y == 0) & reached):
+        column = np.arange(channel.shape[1]) == z
+        entries = channel @ column.astype(np.float64)
+        at = (p_x_given_y[y] > 0) & (entries > 0)
+        terms = log2_or_zero(p_x_given_y[y, at]) + log2_or_zero(entries[at])
+        ratios[y, z] = np.logaddexp2.reduce(terms) - log2(p_z[z])
+    ratios = ratios[:, occurring]
     return float(ratios.min()), float(ratios.max())
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A number in bits that says what it is.
-
-    Attributes
-    ----------
-    value : float
-    kind : {"exact", "upper bound", "lower bound", "estimate"}
-        "exact" is up to floating-point rounding.
-    note : str
-        How it was found.
-    """
-
-    value: float
-    kind: Literal["exact", "upper bound", "lower bound", "estimate"]
-    note: str = ""
-
-    def __float__(self) -> float:
-        return self.value
 
 
 @dataclass(frozen=True)
@@ -200,16 +202,14 @@ def repeated_leakage(
         raise InvalidInputError(f"repeated_leakage: k must be a whole number ≥ 1; it is {k!r}.")
     # Symbols with one posterior, and letters with one row, act as one, however often x is released.
     possible = joint.p_x > 0
-    channel = merge_symbols(channel[possible])
-    channel, group = np.unique(channel, axis=0, return_inverse=True)
-    p_cy = np.zeros((channel.shape[0], joint.n_y))
-    np.add.at(p_cy, group.ravel(), joint.p_xy[possible])
+    p_cy, channel = merge_equal_rows(joint.p_xy[possible], merge_symbols(channel[possible]))
     n_c, n_z = channel.shape
     n_types = comb(int(k) + n_z - 1, n_z - 1)
     if n_types * (n_c + joint.n_y + n_z) > max_entries:
         return Measured(_repeated_bound(p_cy, channel, int(k)), "upper bound", _BOUND_NOTE)
     note = f"{n_types:,} possible counts of the symbols"
-    return Measured(mutual_information(p_cy.T @ _counts_channel(channel, int(k))), "exact", note)
+    table = channel.dense() if isinstance(channel, SparseChannel) else channel
+    return Measured(mutual_information(p_cy.T @ _counts_channel(table, int(k))), "exact", note)
 
 
 _BOUND_NOTE = (
@@ -237,7 +237,7 @@ def _counts_channel(channel: FloatArray, k: int) -> FloatArray:
     return np.where(impossible, 0.0, np.exp2(log_p))
 
 
-def _repeated_bound(p_cy: FloatArray, channel: FloatArray, k: int) -> float:
+def _repeated_bound(p_cy: FloatArray, channel: Channel, k: int) -> float:
     """An upper bound on I(Z₁…Z_k;Y), in bits, for letters c.
 
     Y → C → Z^k is a Markov chain, so I(Z^k;Y) ≤ I(C;Y) by data processing. The strong form of the same
@@ -251,10 +251,12 @@ def _repeated_bound(p_cy: FloatArray, channel: FloatArray, k: int) -> float:
     """
     p_c = p_cy.sum(axis=1)
     p_y_given_c = conditional(p_cy)
-    delta = 0.0
-    for row in p_y_given_c:
-        delta = max(delta, 0.5 * float(np.abs(p_y_given_c - row).sum(axis=1).max()))
-    through_c = min(k * mutual_information(p_c[:, None] * channel), entropy(p_c))
+    if p_y_given_c.shape[1] == 2:
+        delta = float(np.ptp(p_y_given_c, axis=0).max())
+    else:
+        rows = np.unique(p_y_given_c, axis=0)
+        delta = max(0.5 * float(np.abs(rows - row).sum(axis=1).max()) for row in rows)
+    through_c = min(k * mutual_information(weighted(channel, p_c)), entropy(p_c))
     return min(mutual_information(p_cy), min(delta, 1.0) * through_c)
 
 
@@ -272,7 +274,7 @@ def require_pair(mechanism: object, joint: object, name: str) -> None:
             )
 
 
-def _matching_channel(mechanism: TableMechanism, joint: Joint, name: str) -> FloatArray:
+def _matching_channel(mechanism: TableMechanism, joint: Joint, name: str) -> Channel:
     """The mechanism's table, once its letters are known to be the joint's."""
     require_pair(mechanism, joint, name)
     if tuple(map(canonical_label, joint.x_labels)) != mechanism.x_labels:
@@ -280,7 +282,7 @@ def _matching_channel(mechanism: TableMechanism, joint: Joint, name: str) -> Flo
             f"{name}: the mechanism's letters must be those of the joint, in the same order; build it with "
             "x_labels=joint.x_labels."
         )
-    return mechanism.p_z_given_x
+    return mechanism.channel
 
 
 def log2_or_zero(p: FloatArray) -> FloatArray:

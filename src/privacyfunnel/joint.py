@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .alphabet import as_labels, as_names, label_array
+from .arrays import FloatArray
 from .channels import SUM_TOLERANCE, as_channel, as_table
 from .errors import InvalidInputError, InvalidJointError, shortened
 from .information import entropy, mutual_information
-from .labels import as_labels, label_array
-from .names import as_names
-
-FloatArray = NDArray[np.float64]
 
 _LARGEST_COUNT = 2.0**53
 
@@ -36,6 +34,8 @@ class Joint:
         What the letters are letters of.
     n_samples : int, optional
         How many records the probabilities were estimated from; None for a known joint.
+    p_t_given_x, t_labels, t_names : (n_x, n_t) array, labels and column names, optional
+        What a task T is, for `Task`: P(T|x) of each letter. `from_frame(…, task=…)` fills them.
     """
 
     p_xy: FloatArray
@@ -44,6 +44,9 @@ class Joint:
     x_names: tuple[str, ...]
     y_names: tuple[str, ...]
     n_samples: int | None
+    p_t_given_x: FloatArray | None
+    t_labels: tuple[Hashable, ...]
+    t_names: tuple[str, ...]
 
     def __init__(
         self,
@@ -54,6 +57,9 @@ class Joint:
         x_names: str | Sequence[str] = ("x",),
         y_names: str | Sequence[str] = ("y",),
         n_samples: int | None = None,
+        p_t_given_x: ArrayLike | None = None,
+        t_labels: Sequence[Hashable] | None = None,
+        t_names: str | Sequence[str] = ("t",),
     ) -> None:
         p = _as_table(p_xy, "p_xy")
         total = _total(p)
@@ -73,6 +79,18 @@ class Joint:
             setting(self, f"{side}_labels", _as_labels(labels, n, f"{side}_labels", columns))
             setting(self, f"{side}_names", columns)
         setting(self, "n_samples", None if n_samples is None else int(n_samples))
+        for name in ("p_t_given_x", "t_labels", "t_names"):
+            setting(self, name, None if name == "p_t_given_x" else ())
+        if p_t_given_x is not None:
+            channel = as_channel(p_t_given_x, "Joint: p_t_given_x", "xt", InvalidJointError)
+            if len(channel) != p.shape[0]:
+                raise InvalidJointError(
+                    f"Joint: p_t_given_x must have one row a letter of X ({p.shape[0]}); it has "
+                    f"{len(channel)}."
+                )
+            setting(self, "p_t_given_x", _read_only(channel))
+            setting(self, "t_labels", _as_labels(t_labels, channel.shape[1], "t_labels", as_names(t_names)))
+            setting(self, "t_names", as_names(t_names))
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, **labels: Any) -> Joint:
@@ -113,8 +131,10 @@ class Joint:
         x: Iterable[Hashable],
         y: Iterable[Hashable],
         *,
+        task: Iterable[Hashable] | None = None,
         x_names: str | Sequence[str] = ("x",),
         y_names: str | Sequence[str] = ("y",),
+        t_names: str | Sequence[str] = ("t",),
         missing: str = "error",
         max_letters: int = 10_000,
     ) -> Joint:
@@ -124,16 +144,19 @@ class Joint:
         ----------
         x, y : sequences, arrays or columns of hashable labels, one a record
             NumPy scalars become Python's; a letter of several columns is a tuple. Letters are sorted.
-        x_names, y_names : names of the columns
+        task : like x and y, optional
+            What the release is to be useful for; P(T|x) is kept for `Task`.
+        x_names, y_names, t_names : names of the columns
         missing : {"error", "letter"}
             Whether None and NaN are an error or a letter of their own, None.
         max_letters : int
             The most letters either side may have.
         """
-        from .tabulate import PairCounter
+        from .counting import PairCounter
 
-        counter = PairCounter(x_names, y_names, missing=missing, max_letters=max_letters)
-        counter.update(x, y)
+        tasks = () if task is None else t_names
+        counter = PairCounter(x_names, y_names, task=tasks, missing=missing, max_letters=max_letters)
+        counter.update(x, y, task)
         return counter.to_joint()
 
     @classmethod
@@ -143,6 +166,7 @@ class Joint:
         *,
         public: str | Sequence[str],
         private: str | Sequence[str],
+        task: str | Sequence[str] = (),
         missing: str = "error",
         max_letters: int = 10_000,
     ) -> Joint:
@@ -155,14 +179,17 @@ class Joint:
         public, private : column name or names
             Several columns form a product alphabet: a letter is the tuple of their values, and only
             observed combinations are letters.
+        task : column name or names, optional
+            What the release is to be useful for: P(T|x) of their combination is kept, and
+            `Task` takes any of them by name. They are not released.
         missing : {"error", "letter"}
             Whether null and NaN are an error or a letter of their own, None. Rows are never dropped.
         max_letters : int
             The most letters either side may have.
         """
-        from .tabulate import PairCounter
+        from .counting import PairCounter
 
-        counter = PairCounter(public, private, missing=missing, max_letters=max_letters)
+        counter = PairCounter(public, private, task=task, missing=missing, max_letters=max_letters)
         counter.update_frame(df)
         return counter.to_joint()
 
@@ -197,6 +224,36 @@ class Joint:
         """I(X;Y) in bits: the leakage of releasing X itself."""
         return mutual_information(self.p_xy)
 
+    def task_channel(self, names: str | Sequence[str]) -> FloatArray:
+        """P(T|x) as rows (n_x, n_t), T the combination of these task columns."""
+        columns = as_names(names)
+        unknown = [name for name in columns if name not in self.t_names]
+        if self.p_t_given_x is None or unknown:
+            kept = f"the joint keeps {', '.join(self.t_names)}" if self.t_names else "the joint keeps no task"
+            listed = ", ".join(map(shortened, unknown or columns))
+            raise InvalidInputError(
+                f"Task: there is no column {listed}; {kept}. Name it in Joint.from_frame(…, task=…), or pass "
+                "P(T|x) itself.",
+                names=("task",),
+            )
+        if columns == self.t_names or len(self.t_names) == 1:
+            return self.p_t_given_x
+        groups = _groups(self.t_labels, self.t_names, columns)
+        channel = np.zeros((self.n_x, groups.max() + 1))
+        np.add.at(channel.T, groups, self.p_t_given_x.T)
+        return channel
+
+    def private_groups(self, name: str) -> NDArray[np.intp]:
+        """(n_y,): which letters of Y have the same value of one of the private columns."""
+        if name not in self.y_names:
+            raise InvalidInputError(
+                f"There is no private column {shortened(name)}; the joint has {', '.join(self.y_names)}.",
+                names=("max_leakage",),
+            )
+        if len(self.y_names) == 1:
+            return np.arange(self.n_y)
+        return _groups(self.y_labels, self.y_names, (name,))
+
     def sample(
         self, n: int, rng: int | np.random.Generator | None = None
     ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -222,6 +279,14 @@ class Joint:
             f"H(X) = {self.entropy_x:.4f}, H(Y) = {self.entropy_y:.4f}, "
             f"I(X;Y) = {self.mutual_information:.4f} bit)"
         )
+
+
+def _groups(labels: Sequence[Hashable], names: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.intp]:
+    """Numbers of the letters, equal where these columns of their tuples are."""
+    places = [names.index(name) for name in columns]
+    values = [tuple(label[at] for at in places) for label in labels]  # type: ignore[index]
+    index = {value: at for at, value in enumerate(dict.fromkeys(values))}
+    return np.array([index[value] for value in values], dtype=np.intp)
 
 
 def _as_table(values: ArrayLike, name: str) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from os import PathLike
@@ -12,26 +12,27 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .channels import (
-    SUM_TOLERANCE,
-    as_channel,
-    conditional,
-    merge_symbols,
-    posterior,
-    repeated,
-    with_rows_to_one,
-)
+from .alphabet import Letters, as_labels, as_names, label_array
+from .arrays import FloatArray, uniform
+from .channels import SUM_TOLERANCE, as_channel, conditional, posterior
 from .errors import FileFormatError, InvalidInputError, shortened
 from .joint import Joint
-from .labels import Letters, as_labels, label_array
-from .names import as_names
-from .sampling import cumulative, draw, uniform
+from .sparse import (
+    Channel,
+    SparseChannel,
+    below,
+    beside,
+    merged,
+    product_of,
+    repeated,
+    require_room,
+    with_rows_to_one,
+)
 from .unknown import Unknown
 
-FloatArray = NDArray[np.float64]
 Rng = int | np.random.Generator | None
 
-# The most entries a table of repeated releases may have: 80 MB.
+# The most symbols, and nonzeros of the table, that repeated releases may have: 160 MB.
 MAX_ENTRIES = 10_000_000
 
 
@@ -46,11 +47,11 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableMechanism:
-    """A mechanism for a finite alphabet: the table P(Z|x).
+    """A mechanism for a finite alphabet: the table P(Z|x), of which the nonzeros are stored.
 
     Parameters
     ----------
-    p_z_given_x : (n_x, n_z) array
+    p_z_given_x : (n_x, n_z) array or SparseChannel
         Rows are distributions. They must sum to 1 (tolerance 1e-9) and are never renormalised.
     x_labels, z_labels : sequences of distinct labels, optional
         The letters that go in and the symbols that come out; 0, 1, … by default. For several columns a
@@ -65,7 +66,7 @@ class TableMechanism:
         the solvers have it; None where it is not known.
     """
 
-    p_z_given_x: FloatArray
+    sparse: SparseChannel
     x_labels: tuple[Hashable, ...]
     z_labels: tuple[Hashable, ...]
     x_names: tuple[str, ...]
@@ -74,7 +75,7 @@ class TableMechanism:
 
     def __init__(
         self,
-        p_z_given_x: ArrayLike,
+        p_z_given_x: ArrayLike | SparseChannel,
         *,
         x_labels: Sequence[Hashable] | None = None,
         z_labels: Sequence[Hashable] | None = None,
@@ -82,10 +83,9 @@ class TableMechanism:
         private_names: Sequence[str] = (),
         marginal: ArrayLike | None = None,
     ) -> None:
-        table = as_channel(p_z_given_x, "TableMechanism: p_z_given_x")
-        table.setflags(write=False)
+        table = _as_sparse(p_z_given_x)
         setting = object.__setattr__
-        setting(self, "p_z_given_x", table)
+        setting(self, "sparse", table)
         setting(self, "x_labels", as_labels(x_labels, table.shape[0], "TableMechanism: x_labels"))
         setting(self, "z_labels", as_labels(z_labels, table.shape[1], "TableMechanism: z_labels"))
         setting(self, "x_names", as_names(x_names))
@@ -94,10 +94,10 @@ class TableMechanism:
 
     @classmethod
     def for_joint(
-        cls, joint: Joint, p_z_given_x: ArrayLike, z_labels: Sequence[Hashable] | None = None
+        cls, joint: Joint, p_z_given_x: ArrayLike | SparseChannel, z_labels: Sequence[Hashable] | None = None
     ) -> TableMechanism:
         """The mechanism of this table for the letters, columns and private columns of a joint."""
-        table = as_channel(p_z_given_x, "TableMechanism: p_z_given_x")
+        table = _as_sparse(p_z_given_x)
         if table.shape[0] != joint.n_x:
             raise InvalidInputError(
                 f"TableMechanism: p_z_given_x must have a row for each of the {joint.n_x} letters of the "
@@ -109,13 +109,13 @@ class TableMechanism:
             z_labels=z_labels,
             x_names=joint.x_names,
             private_names=joint.y_names,
-            marginal=with_rows_to_one((joint.p_x @ table)[None, :])[0],
+            marginal=_to_one(joint.p_x @ table),
         )
 
     @classmethod
     def identity(cls, joint: Joint) -> TableMechanism:
         """Z = X: all the utility and all the leakage."""
-        return cls.for_joint(joint, np.eye(joint.n_x), joint.x_labels)
+        return cls.for_joint(joint, SparseChannel.identity(joint.n_x), joint.x_labels)
 
     @classmethod
     def constant(cls, joint: Joint) -> TableMechanism:
@@ -124,11 +124,35 @@ class TableMechanism:
 
     @property
     def n_x(self) -> int:
-        return int(self.p_z_given_x.shape[0])
+        return self.sparse.shape[0]
 
     @property
     def n_z(self) -> int:
-        return int(self.p_z_given_x.shape[1])
+        return self.sparse.n_z
+
+    @cached_property
+    def p_z_given_x(self) -> FloatArray:
+        """The whole table (n_x, n_z); InvalidInputError where memory cannot hold it."""
+        table = self.sparse.dense()
+        table.setflags(write=False)
+        return table
+
+    @property
+    def channel(self) -> Channel:
+        """The table in the form that is quicker to compute with: an array, or for a large one nonzeros."""
+        return self.sparse if self.sparse.thin else self.p_z_given_x
+
+    def _with(self, **changes: Any) -> TableMechanism:
+        """This mechanism with other arguments."""
+        same = {
+            "p_z_given_x": self.sparse,
+            "x_labels": self.x_labels,
+            "z_labels": self.z_labels,
+            "x_names": self.x_names,
+            "private_names": self.private_names,
+            "marginal": self.marginal,
+        }
+        return TableMechanism(**{**same, **changes})
 
     def release(self, x: Any, rng: Rng = None) -> Any:
         """Draw a symbol for each letter of x, independently.
@@ -231,25 +255,27 @@ class TableMechanism:
         if self.marginal is None:
             raise InvalidInputError(
                 f"{where}: this mechanism does not know P(Z), from which unknown='draw' draws; take one that "
-                "a solver made, or build it with marginal=mechanism.p_z(joint.p_x)."
+                "a solver made, or build it with marginal=mechanism.p_z(joint.p_x).",
+                names=("unknown",),
             )
         return self.marginal
 
     def _draw(self, rows: NDArray[np.intp], rng: Rng) -> NDArray[np.intp]:
         """The symbol of each row of the table; of row −1 one drawn from P(Z)."""
-        table, flat = self._cumulative, rows.ravel()
+        table, flat = self.sparse, rows.ravel()
         if flat.size and flat.min() < 0:
-            table = np.vstack([table, cumulative(self.require_marginal("release")[None, :])])
+            table = self._with_marginal
             flat = np.where(flat < 0, self.n_x, flat)
-        return draw(table, flat, uniform(rows.size, rng)).reshape(rows.shape)
+        return table.draw(flat, uniform(rows.size, rng)).reshape(rows.shape)
 
     @cached_property
     def _letters(self) -> Letters:
         return Letters(self.x_labels, self.x_names)
 
     @cached_property
-    def _cumulative(self) -> FloatArray:
-        return cumulative(self.p_z_given_x)
+    def _with_marginal(self) -> SparseChannel:
+        """The table with P(Z) as one more row."""
+        return below(self.sparse, self.require_marginal("release"))
 
     @cached_property
     def _symbols(self) -> NDArray[Any]:
@@ -264,11 +290,11 @@ class TableMechanism:
                     f"relabel: {shortened(strangers[0])} is not a symbol of this mechanism; see z_labels."
                 )
             z_labels = [z_labels.get(label, label) for label in self.z_labels]
-        return replace(self, z_labels=tuple(z_labels))
+        return self._with(z_labels=tuple(z_labels))
 
     def p_z(self, p_x: ArrayLike) -> FloatArray:
         """P(Z), shape (n_z,), for letters drawn from p_x."""
-        result: FloatArray = self._as_p_x(p_x, "p_z") @ self.p_z_given_x
+        result: FloatArray = self._as_p_x(p_x, "p_z") @ self.channel
         return result
 
     def p_x_given_z(self, p_x: ArrayLike) -> FloatArray:
@@ -276,13 +302,21 @@ class TableMechanism:
 
         The row of a symbol that is never released is 0.
         """
-        return posterior(self._as_p_x(p_x, "p_x_given_z"), self.p_z_given_x)
+        weights = self._as_p_x(p_x, "p_x_given_z")
+        require_room(self.n_z, self.n_x)
+        return posterior(weights, self.p_z_given_x)
 
     def p_y_given_z(self, joint: Joint) -> FloatArray:
         """P(Y|z) as rows (n_z, n_y): what a symbol tells about the private attribute.
 
         The row of a symbol that is never released is 0.
         """
+        channel = self.channel
+        if isinstance(channel, SparseChannel):
+            self._as_p_x(joint.p_x, "p_y_given_z")
+            # Scaled first, symbol by symbol, so that products of small probabilities do not underflow.
+            scaled = channel.with_values(channel.probabilities / channel.max()[channel.symbols])
+            return conditional(np.ascontiguousarray((joint.p_xy.T @ scaled).T))
         result: FloatArray = self.p_x_given_z(joint.p_x) @ conditional(joint.p_xy)
         return result
 
@@ -309,12 +343,11 @@ class TableMechanism:
                 f"compose: the symbol {shortened(missing[0])} is not a letter of the second mechanism; "
                 "build it with x_labels equal to the z_labels of the first."
             )
-        second = other.p_z_given_x[[rows[label] for label in self.z_labels]]
-        table = with_rows_to_one(self.p_z_given_x @ second)
+        second = other.sparse[[rows[label] for label in self.z_labels]]
+        table = with_rows_to_one(product_of(self.sparse, second))
         private = dict.fromkeys((*self.private_names, *other.private_names))
-        marginal = None if self.marginal is None else with_rows_to_one((self.marginal @ second)[None, :])[0]
-        return replace(
-            self,
+        marginal = None if self.marginal is None else _to_one(self.marginal @ second)
+        return self._with(
             p_z_given_x=table,
             z_labels=other.z_labels,
             private_names=tuple(private),
@@ -325,15 +358,16 @@ class TableMechanism:
         """The mechanism that releases the same letter k times, independently: a symbol is a k-tuple."""
         if not isinstance(k, (int, np.integer)) or k < 1:
             raise InvalidInputError(f"repeat: k must be a whole number ≥ 1; it is {k!r}.")
-        if self.n_x * self.n_z ** int(k) > MAX_ENTRIES:
+        nonzeros = float((self.sparse.counts.astype(np.float64) ** min(int(k), 1000)).sum())
+        if max(self.n_z ** min(int(k), 1000), nonzeros) > MAX_ENTRIES:
             raise InvalidInputError(
                 f"repeat: {k} releases of {self.n_z} symbols make a table of {self.n_x} × {self.n_z}^{k} "
-                f"entries, more than {MAX_ENTRIES:,}; repeated_leakage measures them without the table."
+                f"entries, with more than {MAX_ENTRIES:,} symbols or nonzeros; repeated_leakage measures "
+                "them without the table."
             )
-        table = with_rows_to_one(repeated(self.p_z_given_x, int(k)))
+        table = with_rows_to_one(repeated(self.sparse, int(k)))
         # P(Z₁, …, Z_k) is not determined by P(Z): the releases have their letter in common.
-        return replace(
-            self,
+        return self._with(
             p_z_given_x=table,
             z_labels=tuple(product(self.z_labels, repeat=int(k))),
             marginal=self.marginal if k == 1 else None,
@@ -348,7 +382,9 @@ class TableMechanism:
             "private_names": list(self.private_names),
             "x_labels": encode_labels(self.x_labels, "x_labels"),
             "z_labels": encode_labels(self.z_labels, "z_labels"),
-            "p_z_given_x": self.p_z_given_x.tolist(),
+            "row_starts": self.sparse.indptr.tolist(),
+            "symbols": self.sparse.symbols.tolist(),
+            "probabilities": self.sparse.probabilities.tolist(),
             **({} if self.marginal is None else {"p_z": self.marginal.tolist()}),
         }
 
@@ -359,11 +395,19 @@ class TableMechanism:
 
         # Absent in files that were written before mechanisms knew of private columns, or of P(Z).
         private = require(data, "private_names", list) if "private_names" in data else []
+        z_labels = decode_labels(require(data, "z_labels", list))
         try:
+            if "row_starts" in data:
+                starts, symbols, values = (
+                    require(data, key, list) for key in ("row_starts", "symbols", "probabilities")
+                )
+                table: Any = SparseChannel.checked(starts, symbols, values, len(z_labels))
+            else:  # format version 1
+                table = require(data, "p_z_given_x", list)
             return cls(
-                require(data, "p_z_given_x", list),
+                table,
                 x_labels=decode_labels(require(data, "x_labels", list)),
-                z_labels=decode_labels(require(data, "z_labels", list)),
+                z_labels=z_labels,
                 x_names=[str(name) for name in require(data, "x_names", list)],
                 private_names=[str(name) for name in private],
                 marginal=require(data, "p_z", list) if "p_z" in data else None,
@@ -375,7 +419,7 @@ class TableMechanism:
         """Write the mechanism as versioned JSON, whole or not at all; `load` reads it back exactly."""
         from .persistence import save_json
 
-        save_json(path, "table-mechanism", 1, self.to_dict())
+        save_json(path, "table-mechanism", 2, self.to_dict())
 
     def to_frame(self, output: str = "z") -> Any:
         """The table in long form: the columns of the letter, the symbol (`output`), the probability.
@@ -431,6 +475,18 @@ class TableMechanism:
         return f"TableMechanism({', '.join(self.x_names)}: {self.n_x} letters → {self.n_z} symbols)"
 
 
+def _as_sparse(table: ArrayLike | SparseChannel) -> SparseChannel:
+    if isinstance(table, SparseChannel):  # made by this library, or checked by it
+        return table
+    return SparseChannel.from_dense(as_channel(table, "TableMechanism: p_z_given_x"))
+
+
+def _to_one(p_z: FloatArray) -> FloatArray:
+    """A product of distributions with its sum kept inside the tolerance."""
+    total = float(p_z.sum())
+    return p_z if abs(total - 1.0) <= 1e-12 else p_z / total
+
+
 def _as_marginal(values: ArrayLike, n_z: int) -> FloatArray:
     table = as_channel(np.asarray(values)[None], "TableMechanism: marginal")
     if table.shape[1] != n_z:
@@ -463,15 +519,17 @@ def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> Tabl
         raise InvalidInputError("time_share: the mechanisms must have the same letters in the same order.")
     used = [(share, m) for share, m in zip(shares.tolist(), mechanisms, strict=True) if share > 0]
     # P(Z) is a mixture of the rows, so as one more row it changes neither what is merged nor the rest.
-    rows = [m.p_z_given_x if m.marginal is None else np.vstack([m.p_z_given_x, m.marginal]) for _, m in used]
+    rows = [m.sparse if m.marginal is None else below(m.sparse, m.marginal) for _, m in used]
     if len({len(part) for part in rows}) > 1:
-        rows = [m.p_z_given_x for _, m in used]
-    parts = [share * part for (share, _), part in zip(used, rows, strict=True)]
-    table = with_rows_to_one(merge_symbols(np.concatenate(parts, axis=1)))
+        rows = [m.sparse for _, m in used]
+    parts = [
+        part.with_values(share * part.probabilities) for (share, _), part in zip(used, rows, strict=True)
+    ]
+    table = with_rows_to_one(merged(beside(parts)))
     return TableMechanism(
         table[: first.n_x],
         x_labels=first.x_labels,
         x_names=first.x_names,
         private_names=tuple(dict.fromkeys(name for m in mechanisms for name in m.private_names)),
-        marginal=table[-1] if len(table) > first.n_x else None,
+        marginal=table[first.n_x :].dense()[0] if len(table) > first.n_x else None,
     )

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .alphabet import canonical_label, factorise
 from .errors import PrivacyFunnelWarning
-from .labels import canonical_label, factorise
 
 #: Standard deviations above chance that are no accident: once in 3.5 million random orders.
 LEAST_DEVIATIONS = 5.0
@@ -80,9 +80,11 @@ def warn_of_order(agreeing: int, counts: ArrayLike, name: str) -> None:
     if surplus <= LEAST_DEVIATIONS * deviation or surplus < LEAST_SHARE * (pairs - expected) or surplus < 1:
         return
     warnings.warn(
-        f"neighbours among the records agree in {name} {100 * agreeing / pairs:.1f} % of the time, "
-        f"{100 * expected / pairs:.1f} % by chance: their order tells it, and a release in the same order "
-        "does too; release them with shuffle=True.",
-        PrivacyFunnelWarning,
+        PrivacyFunnelWarning(
+            f"neighbours among the records agree in {name} {100 * agreeing / pairs:.1f} % of the time, "
+            f"{100 * expected / pairs:.1f} % by chance: their order tells it, and a release in the same "
+            "order does too; release them with shuffle=True.",
+            names=("shuffle",),
+        ),
         stacklevel=2,
     )

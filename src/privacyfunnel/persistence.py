@@ -1,39 +1,64 @@
-"""Saving and loading: versioned JSON files that appear whole or not at all."""
+"""Saving and loading: versioned JSON files that appear whole or not at all.
+
+Files under way are locked while their process lives, so that what a killed one left can be removed.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import re
+import secrets
 import stat
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import IO, Any, NoReturn, TypeVar
 
+from .alphabet import canonical_label
 from .errors import (
     DataFileError,
     FileFormatError,
     InvalidInputError,
     MissingDependencyError,
     PrivacyFunnelError,
+    PrivacyFunnelWarning,
     shortened,
 )
-from .labels import canonical_label
-from .unfinished import TemporaryFile, remove_leftovers
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nothing tells the file of a dead process from that of a live one
+    fcntl = None  # type: ignore[assignment]
 
 Path_ = str | PathLike[str]
 T = TypeVar("T")
 
+_NAME = re.compile(r"\..*\.[0-9a-f]{16}\.pfunnel\.tmp")
+_BINARY = getattr(os, "O_BINARY", 0)
+
+# Folders that this process has looked through: what it starts itself it also ends.
+_seen: set[Path] = set()
+
 FORMAT = "privacyfunnel"
 
 # The newest version of each kind of file that this library reads and writes.
-VERSIONS = {"table-mechanism": 1, "frontier": 1, "learned-funnel": 1, "learned-encoder": 1, "audit-report": 2}
-# The oldest one that it still reads, where that is not 1.
-OLDEST = {"audit-report": 2}
+VERSIONS = {"table-mechanism": 2, "frontier": 2, "learned-funnel": 1, "learned-encoder": 1, "audit-report": 2}
+# What reads them, "module:attribute"; imported when such a file is loaded.
+READERS = {
+    "table-mechanism": "privacyfunnel.mechanism:TableMechanism.from_dict",
+    "frontier": "privacyfunnel.tradeoff:Frontier.from_dict",
+    "audit-report": "privacyfunnel.auditing.report:AuditReport.from_dict",
+}
+# What reads versions that may hold private values, without these.
+CAREFUL_READERS = {("audit-report", 1): "privacyfunnel.auditing.report:read_format_1"}
+FOLDER_READER = "privacyfunnel.learned.saving:load_model"
 
 
 def load(path: Path_) -> Any:
@@ -47,9 +72,7 @@ def load(path: Path_) -> Any:
         It is damaged, not of this library, or of a newer version of it.
     """
     if os.path.isdir(path):
-        from .learned.persistence import load_model
-
-        return load_model(path)
+        return resolve_name(FOLDER_READER)(path)
     kind, version, payload = load_json(path)
     if kind not in VERSIONS:
         raise FileFormatError(
@@ -60,24 +83,22 @@ def load(path: Path_) -> Any:
             f"{path}: this {kind} has format version {version} and this library reads up to "
             f"{VERSIONS[kind]}; install a newer one."
         )
-    if version < OLDEST.get(kind, 1):
-        raise FileFormatError(
-            f"{path}: this {kind} has format version {version}, which may hold private values and is read "
-            "no longer; make it again."
-        )
-    if kind in ("learned-funnel", "learned-encoder"):
+    if kind not in READERS:
         raise FileFormatError(f"{path}: this file is a part of a saved model; load the folder that holds it.")
-    reader: Any
-    if kind == "table-mechanism":
-        from .mechanism import TableMechanism as reader
-    elif kind == "audit-report":
-        from .audit.report import AuditReport as reader
-    else:
-        from .frontier import Frontier as reader
+    careful = CAREFUL_READERS.get((kind, version))
+    read = resolve_name(careful or READERS[kind])
     try:
-        return reader.from_dict(payload)
-    except (FileFormatError, KeyError, TypeError, ValueError, OverflowError) as error:
+        found = read(payload)
+    except (FileFormatError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"{path}: the file is damaged: {error} Save it again.") from None
+    if careful:
+        warnings.warn(
+            f"{path}: this {kind} has format version {version}, which may hold private values; figures, "
+            "counts and hashes were left out while reading. Save it again and delete the file.",
+            PrivacyFunnelWarning,
+            stacklevel=2,
+        )
+    return found
 
 
 def save_json(path: Path_, kind: str, version: int, payload: Mapping[str, Any]) -> None:
@@ -151,6 +172,24 @@ def atomic_stream(path: Path_) -> Iterator[IO[bytes]]:
                 f"{os.fspath(path)}: cannot write the file ({error.strerror or error}); choose a folder that "
                 "exists, may be written and has space."
             ) from None
+        raise
+
+
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """The folder exists inside the block; one that was made for nothing is removed."""
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = "there is a file of this name" if folder.exists() else error.strerror or error
+        raise DataFileError(f"{folder}: cannot create the folder ({what}); choose another name.") from None
+    try:
+        yield
+    except BaseException:
+        if made:
+            with suppress(OSError):
+                folder.rmdir()
         raise
 
 
@@ -278,3 +317,93 @@ def require(data: Mapping[str, Any], key: str, kind: type[T]) -> T:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not allowed")
+
+
+class TemporaryFile:
+    """A new file beside `target`, hidden, readable by its owner only, and locked until it is done with."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        while True:
+            self.path = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.pfunnel.tmp")
+            # With 0666 the user's umask decides, as for any file a program writes; this is the final mode.
+            self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+            try:
+                self._mode = os.fstat(self._handle).st_mode & 0o777
+                os.chmod(self.path, 0o600)
+                if _lock(self._handle) is not False and os.fstat(self._handle).st_nlink:
+                    return
+            except FileNotFoundError:
+                pass
+            except BaseException:
+                self.discard()
+                raise
+            # Somebody who cleans up was between the two steps above, and takes this file for a dead one.
+            self.discard()
+
+    def open(self) -> IO[bytes]:
+        """The file for writing; closing it keeps the lock."""
+        return os.fdopen(os.dup(self._handle), "wb")
+
+    def replace(self, mode: int | None) -> None:
+        """Put the file in the place of its target, with these permissions or those of a new file."""
+        os.chmod(self.path, self._mode if mode is None else mode)
+        if fcntl is None:  # an open file cannot be renamed there
+            self._close()
+        os.replace(self.path, self.target)
+        self._close()
+
+    def discard(self) -> None:
+        """Remove the file."""
+        try:
+            with suppress(OSError):
+                self.path.unlink()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file of this name is one under way, or was."""
+    return bool(_NAME.fullmatch(name))
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes have left unfinished in a folder, once for each process and folder.
+
+    Such files are nobody's any more: the system lets go of the locks of a process that ends.
+    """
+    if folder in _seen:
+        return
+    _seen.add(folder)
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if _NAME.fullmatch(name):
+                _remove_if_dead(folder / name)
+
+
+def _remove_if_dead(path: Path) -> None:
+    with suppress(OSError):
+        handle = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | _BINARY)
+        try:
+            if _lock(handle):
+                path.unlink()
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int) -> bool | None:
+    """Whether the file is ours now; None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True

@@ -1,4 +1,4 @@
-"""Publication-quality figures of the information plane, in bits.
+"""Publication-quality figures of the information plane, in bits, and what all our figures have in common.
 
 Figures are made without matplotlib's global state: they need no display and may be made in threads.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import PurePath
@@ -15,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import InvalidInputError, MissingDependencyError
-from .frontier import TRIVIAL_METHODS, Frontier
-from .tradeoff import TradeoffPoint
+from .tradeoff import TRIVIAL_METHODS, Frontier, TradeoffPoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#882255", "#222222")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK, FAINT = "#222222", "#8a8a8a"
+WHITE_EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 _SHADE = "#ececec"
 _BACKGROUND = ("X or nothing, at random", "proved impossible")
 # matplotlib's parser of formulas is shared by all threads and keeps its state between calls.
@@ -41,7 +42,7 @@ def plot_frontier(
     *,
     title: str | None = None,
     points: bool = True,
-    size: tuple[float, float] = (5.2, 3.9),
+    size: tuple[float, float] = (5.2, 4.5),
 ) -> Figure:
     """Draw trade-offs in the information plane: utility I(Z;X) across, leakage I(Z;Y) up.
 
@@ -66,20 +67,20 @@ def plot_frontier(
     matplotlib Figure
         `save_figure` writes it to a file.
     """
-    figure_class = import_figure()
+    import_figure()
     curves = list(_curves(frontiers))
     if not curves:
         raise InvalidInputError("plot_frontier: there is no frontier to draw; pass at least one.")
+    own = ax is None
     if ax is None:
-        ax = figure_class(figsize=size, layout="constrained").add_subplot()
+        ax = new_figure(size)[1][0]
     shown = [frontier for _, frontier in curves]
     _draw_bound(ax, shown)
     _draw_limits(ax, shown)
     for number, (name, frontier) in enumerate(curves):
         _draw_curve(ax, name, frontier, number, len(curves), points)
-    _finish(ax, title)
-    figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
-    return figure
+    _finish(ax, title, beneath=own)
+    return figure_of(ax)
 
 
 def save_figure(figure: Figure, path: str | PathLike[str], *, dpi: float = 200) -> None:
@@ -91,6 +92,22 @@ def save_figure(figure: Figure, path: str | PathLike[str], *, dpi: float = 200) 
     with _RENDERING:
         figure.savefig(content, format=kind, dpi=dpi, metadata=_NO_DATE[kind])
     write_atomic(path, content.getvalue())
+
+
+def svg_source(figure: Figure) -> str:
+    """A figure as SVG on no background, in which text is text and small images keep their pixels."""
+    from matplotlib import rc_context
+
+    for ax in figure.axes:
+        for image in ax.images:
+            if max(image.get_size()) <= 64:
+                image.set_interpolation("none")
+    content = io.StringIO()
+    with _RENDERING, warnings.catch_warnings(), rc_context({"svg.fonttype": "none"}):
+        # Letters that matplotlib has no shape for are drawn by whoever shows the text.
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        figure.savefig(content, format="svg", dpi=100, metadata=_NO_DATE["svg"], transparent=True)
+    return content.getvalue()
 
 
 def figure_kind(path: str | PathLike[str]) -> str:
@@ -110,9 +127,49 @@ def import_figure() -> Any:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingDependencyError(
-            "plot_frontier: drawing needs matplotlib. Install it with: pip install 'privacyfunnel[plot]'"
+            "Drawing needs matplotlib. Install it with: pip install 'privacyfunnel[plot]'"
         ) from error
     return Figure
+
+
+def new_figure(size: tuple[float, float], n_axes: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with axes side by side, without matplotlib's global state."""
+    figure: Figure = import_figure()(figsize=size, layout="constrained")
+    return figure, list(figure.subplots(1, n_axes, squeeze=False, **options)[0])
+
+
+def legend(ax: Axes, last: Sequence[str] = (), **options: Any) -> None:
+    """A legend without a frame, if there is something to say; what others are seen against comes `last`."""
+    handles, labels = ax.get_legend_handles_labels()
+    if handles:
+        order = sorted(range(len(labels)), key=lambda i: labels[i] in last)
+        look: dict[str, Any] = {"fontsize": 8, "frameon": False, "labelcolor": INK, "labelspacing": 0.4}
+        ax.legend([handles[i] for i in order], [labels[i] for i in order], **{**look, **options})
+
+
+def label_line(
+    ax: Axes, text: str, at: float, offset: tuple[float, float], *, up: bool = False, **look: Any
+) -> None:
+    """Write where a line across (or one that goes up) begins, a few points from it."""
+    look = {"fontsize": 7.5, "color": FAINT, **look}
+    place, axes = ((at, 0), ("data", "axes fraction")) if up else ((0, at), ("axes fraction", "data"))
+    ax.annotate(text, place, xycoords=axes, xytext=offset, textcoords="offset points", **look)
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure that axes are part of."""
+    figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
+    return figure
+
+
+def printable(text: object) -> str:
+    """A label on one line, without characters that no document may hold."""
+    return "".join(one if one.isprintable() else "\ufffd" for one in " ".join(str(text).split()))
+
+
+def plain(text: object) -> str:
+    """A label as matplotlib shall print it, on one line: a dollar sign is no formula."""
+    return printable(text).replace("$", r"\$")
 
 
 def _curves(
@@ -142,36 +199,13 @@ def _draw_curve(ax: Axes, name: str, frontier: Frontier, number: int, n_curves: 
     if points:
         ids = {id(p) for p in corners}
         others = [p for p in frontier.points if id(p) not in ids and p.method not in TRIVIAL_METHODS]
-        ax.scatter(
-            [p.utility for p in others],
-            [p.leakage for p in others],
-            s=8,
-            marker=marker,
-            facecolor=colour,
-            edgecolor="none",
-            alpha=0.3,
-            zorder=2,
-            rasterized=len(others) > 500,
-        )
+        faint: dict[str, Any] = {"facecolor": colour, "edgecolor": "none", "alpha": 0.3, "zorder": 2}
+        ax.scatter(*_places(others), s=8, marker=marker, rasterized=len(others) > 500, **faint)
+    line: dict[str, Any] = {"color": colour, "linewidth": width, "linestyle": dashes}
+    ax.plot(*_places(corners), solid_joinstyle="round", clip_on=False, zorder=3 + order, **line)
+    look: dict[str, Any] = {"marker": marker, "markersize": mark, **WHITE_EDGE}
     ax.plot(
-        [p.utility for p in corners],
-        [p.leakage for p in corners],
-        color=colour,
-        linewidth=width,
-        linestyle=dashes,
-        solid_joinstyle="round",
-        clip_on=False,
-        zorder=3 + order,
-    )
-    look: dict[str, Any] = {
-        "marker": marker,
-        "markersize": mark,
-        "markeredgecolor": "white",
-        "markeredgewidth": 0.6,
-    }
-    ax.plot(
-        [p.utility for p in found],
-        [p.leakage for p in found],
+        *_places(found),
         color=colour,
         linestyle="none",
         # A mark on each of many corners would be a thick line: then one every so often, from another start
@@ -182,7 +216,11 @@ def _draw_curve(ax: Axes, name: str, frontier: Frontier, number: int, n_curves: 
         **look,
     )
     if name:
-        ax.plot([], [], color=colour, linewidth=width, linestyle=dashes, label=name, **look)
+        ax.plot([], [], label=name, **line, **look)
+
+
+def _places(points: Sequence[TradeoffPoint]) -> tuple[list[float], list[float]]:
+    return [p.utility for p in points], [p.leakage for p in points]
 
 
 def _is_identity(point: TradeoffPoint, frontier: Frontier) -> bool:
@@ -206,28 +244,9 @@ def _draw_limits(ax: Axes, frontiers: Sequence[Frontier]) -> None:
     ax.axhline(top, linestyle=(0, (1, 2)), **thin)
     ax.plot([0, right], [0, top], linestyle=(0, (5, 3)), label=_BACKGROUND[0], **thin)
     ax.plot([right], [top], marker="o", markersize=4, color=INK, linestyle="none", zorder=5, clip_on=False)
-    small: dict[str, Any] = {"fontsize": 7.5, "color": FAINT, "zorder": 6}
-    ax.annotate(
-        f"$H(X)$ = {right:.4g}",
-        (right, 0),
-        xycoords=("data", "axes fraction"),
-        xytext=(3, 4),
-        textcoords="offset points",
-        rotation=90,
-        va="bottom",
-        ha="left",
-        **small,
-    )
-    ax.annotate(
-        f"$I(X;Y)$ = {top:.4g}",
-        (0, top),
-        xycoords=("axes fraction", "data"),
-        xytext=(4, 3),
-        textcoords="offset points",
-        va="bottom",
-        ha="left",
-        **small,
-    )
+    upright: dict[str, Any] = {"up": True, "rotation": 90}
+    label_line(ax, f"$H(X)$ = {right:.4g}", right, (3, 4), va="bottom", ha="left", zorder=6, **upright)
+    label_line(ax, f"$I(X;Y)$ = {top:.4g}", top, (4, 3), va="bottom", ha="left", zorder=6)
     ax.set_xlim(0, right * 1.06 if right > 0 else 1.0)
     ax.set_ylim(0, top * 1.10 if top > 0 else 1.0)
 
@@ -255,25 +274,17 @@ def tidy(ax: Axes, x: str, y: str) -> None:
         ax.spines[side].set_linewidth(0.7)
 
 
-def _finish(ax: Axes, title: str | None) -> None:
+def _finish(ax: Axes, title: str | None, *, beneath: bool) -> None:
     tidy(ax, "utility  $I(Z;X)$  [bit]", "leakage  $I(Z;Y)$  [bit]")
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
     if title:
         ax.set_title(title, fontsize=10, loc="left", color=INK)
-    handles, labels = ax.get_legend_handles_labels()
-    # The methods first, then what they are seen against.
-    order = sorted(range(len(labels)), key=lambda i: labels[i] in _BACKGROUND)
-    if order:
-        # Above the diagonal nothing useful happens, so the legend fits there.
-        ax.legend(
-            [handles[i] for i in order],
-            [labels[i] for i in order],
-            loc="upper left",
-            bbox_to_anchor=(0.01, 0.92),
-            fontsize=8,
-            frameon=False,
-            handlelength=2.2,
-            labelspacing=0.35,
-            labelcolor=INK,
-        )
+    # In a figure of our own below the axes, where no point can lie; else above the diagonal, where the best
+    # points never are.
+    place: dict[str, Any] = (
+        {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 5, "ncols": 3}
+        if beneath
+        else {"loc": "upper left", "bbox_to_anchor": (0.01, 0.92)}
+    )
+    legend(ax, _BACKGROUND, handlelength=2.2, labelspacing=0.35, **place)

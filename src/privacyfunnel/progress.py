@@ -10,6 +10,7 @@ from threading import Event, Thread
 
 Report = Callable[..., None]  # (done, total) or (done, total, text)
 DELAY = 1.0  # seconds of silence: short work shows nothing
+LONG = 30.0  # seconds of work from which on it is said how long it will take
 MINUTE = 60.0  # seconds between two lines of a log
 
 
@@ -54,6 +55,27 @@ def say_first(text: str, enabled: bool | None = None) -> None:
     """One line on stderr before long work begins, for people and logs; none where progress is off."""
     if enabled is not False:
         print(text, file=sys.stderr, flush=True)
+
+
+def saying_how_long(report: Report, what: str, enabled: bool | None = None) -> Report:
+    """The same report, which first says on stderr how long the work will take, if that is long.
+
+    It is told once, by the pace of the first parts that are reported; where a bar is shown, the bar tells it.
+    """
+    first: list[tuple[float, int]] = []
+
+    def told(done: int, total: int, text: str = "") -> None:
+        now = time.perf_counter()
+        first.append((now, done))
+        if len(first) == 2 and done > first[0][1] and enabled is None and not sys.stderr.isatty():
+            seconds = (now - first[0][0]) / (done - first[0][1]) * (total - done)
+            about = f"{round(seconds, -1):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
+            if seconds >= LONG:
+                say_first(f"{what}: about {about} (a rough guess).")
+        del first[2:]
+        report(done, total, text)
+
+    return told
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import FloatArray
 from .information import log2_or_zero, utility_and_leakage
-
-FloatArray = NDArray[np.float64]
+from .sparse import Channel, SparseChannel
 
 #: Entries of a block of draws; bounds the memory whatever the size of the tables (32 MB).
 BLOCK = 1 << 22
@@ -20,7 +20,7 @@ ROUNDING = 1e-12
 
 def least_leakage(
     p_xy: FloatArray,
-    table: FloatArray,
+    table: Channel,
     n: int,
     measured: float,
     tail: float,
@@ -79,15 +79,7 @@ def _solve_rising(function: Callable[[float], float], value: float) -> float:
     return low
 
 
-def merge_equal_rows(p_xy: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same leakage with fewer letters: those that are released alike are as good as one."""
-    rows, group = np.unique(table, axis=0, return_inverse=True)
-    merged = np.zeros((len(rows), p_xy.shape[1]))
-    np.add.at(merged, group.ravel(), p_xy)
-    return merged, rows
-
-
-def leakage_bias(p_xy: FloatArray, table: FloatArray, n: int) -> float:
+def leakage_bias(p_xy: FloatArray, table: Channel, n: int) -> float:
     """The first-order bias of measured leakage in bits: ½ tr(Hessian · covariance of the frequencies).
 
     With s(y,z) = Σ_x p(x,y) p(z|x)² it is (Σ s(y,z)/p(y,z) − Σ s(z)/p(z) − n_y + 1) / (2 n ln 2), which is
@@ -102,7 +94,7 @@ def leakage_bias(p_xy: FloatArray, table: FloatArray, n: int) -> float:
 
 
 def posterior_leakage(
-    counts: FloatArray, table: FloatArray, n_draws: int, rng: np.random.Generator
+    counts: FloatArray, table: Channel, n_draws: int, rng: np.random.Generator
 ) -> FloatArray:
     """Leakage on joints drawn from Dirichlet(counts); combinations never seen stay at 0."""
     cells = counts.T > 0
@@ -112,7 +104,7 @@ def posterior_leakage(
 
 
 def sampled_leakage(
-    p_xy: FloatArray, table: FloatArray, n: int, n_draws: int, rng: np.random.Generator
+    p_xy: FloatArray, table: Channel, n: int, n_draws: int, rng: np.random.Generator
 ) -> FloatArray:
     """Leakage measured on n records drawn from p_xy, n_draws times."""
     cells = p_xy.T > 0
@@ -125,7 +117,7 @@ def _leakages(
     draw: Callable[[int], FloatArray],
     x: NDArray[np.intp],
     y: NDArray[np.intp],
-    table: FloatArray,
+    table: Channel,
     n_draws: int,
 ) -> FloatArray:
     """Leakage on joints whose weights on the cells (x, y), sorted by y, come from `draw` in blocks."""
@@ -147,12 +139,16 @@ def _leakages(
 
 
 def posterior_utility(
-    counts: FloatArray, table: FloatArray, n_draws: int, rng: np.random.Generator
+    counts: FloatArray, table: Channel, n_draws: int, rng: np.random.Generator
 ) -> FloatArray:
     """Utility on distributions of X drawn from Dirichlet(counts)."""
     seen = counts > 0
     shapes, rows = counts[seen], table[seen]
-    noise = _negative_entropy(rows, 1)
+    if isinstance(rows, SparseChannel):
+        terms = rows.probabilities * np.log2(rows.probabilities)
+        noise = np.bincount(rows.rows, terms, len(rows)).astype(np.float64)
+    else:
+        noise = _negative_entropy(rows, 1)
     result = np.empty(n_draws)
     block = max(1, BLOCK // max(rows.shape))
     for begin in range(0, n_draws, block):

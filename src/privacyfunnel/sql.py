@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from .alphabet import column_values
 from .columns import kept_columns, public_columns
 from .errors import InvalidInputError, shortened
-from .labels import column_values
-from .sampling import cumulative
+from .sparse import SparseChannel
 from .unknown import Unknown, check_unknown
 
 if TYPE_CHECKING:
@@ -124,7 +124,9 @@ def case_expression(
     """
     _check_dialect(dialect)
     if unknown not in ("error", "draw"):
-        raise InvalidInputError(f"to_sql_case: unknown must be 'error' or 'draw'; it is {unknown!r}.")
+        raise InvalidInputError(
+            f"to_sql_case: unknown must be 'error' or 'draw'; it is {unknown!r}.", names=("unknown",)
+        )
     public = [_identifier(name, dialect) for name in public_columns(mechanism, columns)]
     return _case(mechanism, public, _identifier(u, dialect), dialect, unknown)
 
@@ -138,12 +140,13 @@ def _case(mechanism: TableMechanism, columns: Sequence[str], u: str, dialect: Di
     symbols = column_values(mechanism.z_labels)
     bad = _raise("release: random number outside [0, 1): ", [u], dialect)
     lines = [f"WHEN CASE WHEN {u} >= 0 AND {u} < 1 THEN FALSE ELSE {bad} END THEN NULL"]
-    for match, row in zip(_matches(mechanism, columns, dialect), mechanism._cumulative.tolist(), strict=True):
-        lines.append(f"WHEN {match} THEN {_symbol(row, symbols, u, dialect)}")
+    table = mechanism.sparse
+    for row, match in enumerate(_matches(mechanism, columns, dialect)):
+        lines.append(f"WHEN {match} THEN {_symbol(table, row, symbols, u, dialect)}")
     other = "NULL"
     if unknown == "draw":
-        marginal = cumulative(mechanism.require_marginal("to_sql")[None, :])[0]
-        other = _symbol(marginal.tolist(), symbols, u, dialect)
+        marginal = SparseChannel.from_dense(mechanism.require_marginal("to_sql")[None, :])
+        other = _symbol(marginal, 0, symbols, u, dialect)
     elif unknown == "error":
         # As a condition, not as a value: it needs no type in common with the symbols.
         lines.append(f"WHEN {_raise('release: unknown letter: ', columns, dialect)} THEN NULL")
@@ -162,12 +165,13 @@ def _matches(mechanism: TableMechanism, columns: Sequence[str], dialect: Dialect
         yield " AND ".join(map(_equals, columns, parts, [dialect] * len(parts)))
 
 
-def _symbol(row: Iterable[float], symbols: Sequence[Any], u: str, dialect: Dialect) -> str:
-    """The symbol that u draws from one row of the distribution function; impossible ones do not occur."""
+def _symbol(table: SparseChannel, row: int, symbols: Sequence[Any], u: str, dialect: Dialect) -> str:
+    """The symbol that u draws from one row; impossible ones do not occur."""
     steps, before = [], 0.0
-    for bound, symbol in zip(row, symbols, strict=True):
+    part = slice(table.indptr[row], table.indptr[row + 1])
+    for bound, number in zip(table.cumulative[part].tolist(), table.symbols[part].tolist(), strict=True):
         if bound > before:
-            steps.append((bound, _literal(symbol, dialect)))
+            steps.append((bound, _literal(symbols[number], dialect)))
             before = bound
     if len(steps) == 1:
         return steps[0][1]

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from .alphabet import Letters, canonical_label, is_missing
 from .errors import InvalidInputError, UnknownLetterError
-from .labels import Letters, canonical_label, is_missing
 
 #: What is done with records whose letter the mechanism does not know.
 Unknown = Literal["error", "draw", "drop"]
@@ -25,7 +25,8 @@ def check_unknown(unknown: str, where: str) -> None:
     """InvalidInputError for a word that is none of `Unknown`."""
     if unknown not in get_args(Unknown):
         raise InvalidInputError(
-            f"{where}: unknown must be one of {', '.join(map(repr, get_args(Unknown)))}; it is {unknown!r}."
+            f"{where}: unknown must be one of {', '.join(map(repr, get_args(Unknown)))}; it is {unknown!r}.",
+            names=("unknown",),
         )
 
 
@@ -66,7 +67,9 @@ class UnknownLetters:
 
     def error(self, where: str) -> UnknownLetterError:
         """The error for them, with the remedy for the most frequent one."""
-        return UnknownLetterError(f"{where}: {self.describe()}; {self._remedy()}.")
+        return UnknownLetterError(
+            f"{where}: {self.describe()}; {self._remedy()}.", names=("missing", "unknown")
+        )
 
     def _remedy(self) -> str:
         value = self.counts.most_common(1)[0][0]

@@ -10,7 +10,7 @@ import pytest
 from cli_tables import Run, read_csv
 
 import privacyfunnel as pf
-from privacyfunnel.audit import logistic_regression
+from privacyfunnel.auditing import logistic_regression
 from privacyfunnel.files import open_table
 from privacyfunnel.report.card import release_card, save_card
 

@@ -6,6 +6,7 @@ import errno
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from cli_tables import Run, make_records, write_csv
 
@@ -91,7 +92,7 @@ BAD_OPTIONS = [
     ),
     ((*SOLVE, "--n-jobs", "0"), "--n-jobs must be a positive number"),
     ((*SOLVE, "--seed", "-1"), "--seed"),
-    ((*SOLVE, "--missing", "drop"), "'drop' is neither 'error' nor 'letter'"),
+    ((*SOLVE, "--missing", "drop"), "'drop' is unknown; choose one of error, letter"),
     ((*SOLVE, "--delimiter", "::"), "must be a single character"),
     ((*SOLVE, "--max-letters", "1"), "more than 1 distinct letters"),
     ((*SOLVE, "--betta", "1"), "--beta"),
@@ -308,6 +309,30 @@ def test_stopped_in_the_middle(
         assert ended.err.splitlines()[-1] == INTERRUPTED
     else:  # the output is a file: then it is one of those that cannot be written
         assert ended.code == 2
+
+
+@pytest.mark.parametrize("command", ["solve", "frontier", "release", "audit", "audit codes"])
+def test_a_delimiter_without_csv_is_said(pfunnel: Run, people: Path, mechanism: Path, command: str) -> None:
+    table = people.with_name("t.parquet")
+    with files.open_writer(table) as writer:
+        for batch in files.open_table(people).batches():
+            writer.write(pa.Table.from_batches([batch]))
+    columns = ("--public", "city", "--private", "sex")
+    args: dict[str, tuple[object, ...]] = {
+        "solve": ("solve", table, *columns, "--beta", 1, "--method", "greedy"),
+        "frontier": ("frontier", table, *columns, "--method", "greedy"),
+        "release": ("release", table, "-m", mechanism, "-o", people.with_name("z.parquet")),
+        "audit": ("audit", mechanism, "--data", table),
+        "audit codes": ("audit", table, "--private", "sex", "--drop", "note", "--drop", "id"),
+    }
+    ended = pfunnel(*args[command], "--delimiter", ";")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1].endswith("--delimiter belongs to CSV files; leave it out.")
+    if command == "release":  # it is also that of the output
+        out = people.with_name("z.csv")
+        ended = pfunnel("release", table, "-m", mechanism, "-o", out, "--keep", "id", "--delimiter", ";")
+        assert ended.code == 0, ended.err
+        assert out.read_text().splitlines()[0] == "id;z"
 
 
 def test_mistyped_command(pfunnel: Run) -> None:

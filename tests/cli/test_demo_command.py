@@ -8,22 +8,23 @@ from pathlib import Path
 import pytest
 from cli_tables import Run
 
-import privacyfunnel.discrete.arguments as arguments
+from privacyfunnel.discrete.methods import METHODS
 
 
 def test_two_methods(pfunnel: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arguments, "METHODS", ("auto", "submodular", "greedy"))
+    rows = {method: METHODS[method] for method in ("auto", "submodular", "greedy")}
+    monkeypatch.setattr("privacyfunnel.discrete.methods.METHODS", rows)
     ended = pfunnel("demo", "--output", tmp_path / "new" / "folder", "--n-jobs", 1)
     assert ended.code == 0, ended.err
     figure = tmp_path / "new" / "folder" / "information-plane.png"
     assert str(figure) in ended.out
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in figure.parent.iterdir()] == [figure.name]
-    rows = {line.split()[0]: line.split()[1:] for line in ended.out.splitlines() if line.strip()}
+    shown = {line.split()[0]: line.split()[1:] for line in ended.out.splitlines() if line.strip()}
     # Time sharing between the partitions (0, 0), (0.9183, 0.2334) and (1.5850, 0.6551).
     for method in ("submodular", "greedy"):
-        assert rows[method][:3] == ["0.12706", "0.28505", "0.60138"]
-    assert rows["known"][1:] == ["0.09137", "0.28280", "0.60089"]
+        assert shown[method][:3] == ["0.12706", "0.28505", "0.60138"]
+    assert shown["known"][1:] == ["0.09137", "0.28280", "0.60089"]
     assert "does not prove" in " ".join(ended.out.split())
 
 
@@ -40,7 +41,7 @@ def test_every_method_in_processes(pfunnel: Run, tmp_path: Path) -> None:
     ended = pfunnel("demo", "--output", tmp_path, "--json")
     assert ended.code == 0, ended.err
     values = json.loads(ended.out)
-    assert [row["method"] for row in values["methods"]] == [m for m in arguments.METHODS if m != "auto"]
+    assert [row["method"] for row in values["methods"]] == [m for m in METHODS if m != "auto"]
     for row in values["methods"]:
         for leakage, optimum in zip(row["leakage"], values["optimum"], strict=True):
             assert leakage >= optimum - 1e-5

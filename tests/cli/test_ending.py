@@ -76,8 +76,8 @@ import sys
 from threading import Event
 from types import SimpleNamespace
 
-from privacyfunnel.audit import plan, work
-from privacyfunnel.audit.adversaries.clustering import umap_embedding
+from privacyfunnel.auditing import attacks, plan
+from privacyfunnel.auditing.adversaries.clustering import umap_embedding
 from privacyfunnel.cli import main
 
 
@@ -109,7 +109,7 @@ class Hanging:
 
 plan.Plan._defaults = lambda plan, n_classes: (Hanging(),)
 plan.check_honest = lambda *arguments: None
-work.SMALL = 0
+attacks.SMALL = 0
 main(["audit", sys.argv[1], "--n-jobs", "2"])
 """
 

@@ -100,7 +100,14 @@ def test_the_first_line_is_the_verdict(pfunnel: Run, npz: Path, monkeypatch: Any
     assert ended.code == 0, ended.err
     sentence = "Keeps 41 % of the variance; sex guessed 71 %, chance 67 %"
     assert ended.out.startswith(f"{sentence} (measured on 50 records kept from training).")
-    assert json.loads(pfunnel(*args, "--json").out)["verdict"] == str(verdict)
+    values = json.loads(pfunnel(*args, "--json").out)
+    assert values["verdict"] == str(verdict)
+    row = {"attribute": "sex", "n_records": 50, "explained": 0.41, "success": 0.71, "chance": 0.67}
+    assert values["summary"] == {**row, "leakage": 0.02, "leakage_kind": "lower bound"}
+    verdict = Verdict(0.41, (verdict.guessed[0], Guessed("age", 0.5, 0.4, 0.01, 1.0)), 50)
+    several = json.loads(pfunnel(*args, "--json").out)["summary"]
+    assert (several["sex: success"], several["age: leakage"]) == (0.71, 0.01)
+    assert several["attribute"] == "sex, age"
 
 
 def test_the_encoder_alone_is_enough_to_release(pfunnel: Run, npz: Path) -> None:
@@ -359,7 +366,9 @@ def test_bad_arrays_and_places(pfunnel: Run, npz: Path, model: Path, tmp_path: P
     assert "train-images-idx3-ubyte" in error("fit", here, "-o", here / "m", *TINY)
     assert "this is what the command reads" in error("fit", npz, "-o", npz, *TINY)
     assert "this is a file" in error("fit", npz, "-o", here / "cut.npz", *TINY)
-    assert "there is no private 'w'" in error("fit", npz, "-o", here / "m", "--private", "w", *TINY)
+    assert "there is no array 'w' in the file (it holds x, y)" in error(
+        "fit", npz, "-o", here / "m", "--private", "w", *TINY
+    )
     assert not (here / "m").exists()
 
     z = here / "z.npz"
@@ -410,19 +419,19 @@ def test_interrupted_training_saves_nothing(pfunnel: Run, npz: Path, monkeypatch
 def test_a_budget_that_is_not_met_is_a_failed_gate(
     pfunnel: Run, npz: Path, monkeypatch: Any, met: bool
 ) -> None:
-    from privacyfunnel.audit.adversaries import LeakageBound
+    from privacyfunnel.auditing.adversaries import LeakageBound
     from privacyfunnel.learned import Funnel
     from privacyfunnel.learned.base import LearnedFunnel
     from privacyfunnel.learned.budget import Budget, BudgetStatus
-    from privacyfunnel.learned.verdict import judged_by_budget
+    from privacyfunnel.learned.verdict import Guessed, Verdict
 
-    def train(self: Any, *args: Any, **more: Any) -> None:
-        LearnedFunnel._train(self, *args, **more)
+    def train(self: Any, trained: Any, *args: Any, **more: Any) -> None:
+        LearnedFunnel._train(self, trained, *args, **more)
         interval = pf.Interval(0.0, 0.2, 0.95, "held-out", 0)
         bound = LeakageBound(0.1, 0.05, interval, 40, 80, "mlp", 0.2, 0.1, 0.5, 1.0)
         status = BudgetStatus.MET if met else BudgetStatus.NOT_MET
-        self.budget_ = Budget(self.max_leakage, bound, 0.18, met, 0.25, status, 2.0, ())
-        self.verdict_ = judged_by_budget(self.budget_, self.private_)
+        budget = trained.budget = Budget(self.max_leakage, bound, 0.18, met, 0.25, status, 2.0, ())
+        trained.verdict = Verdict(0.25, (Guessed.of("y", bound, 1.0),), 40, budget.note)
 
     monkeypatch.setattr(Funnel, "_train", train)
     folder, target = npz.with_name("m"), 0.19 if met else 0.02
@@ -514,3 +523,18 @@ def test_a_full_disk_leaves_the_old_model(pfunnel: Run, npz: Path, model: Path, 
     assert "No space left on device" in ended.err
     assert pf.load(model).alpha == 0.004
     assert pf.load(model).transform(np.zeros((2, 64), np.float32)).shape == z.shape
+
+
+def test_what_is_for_comparison_only_says_so(pfunnel: Run, npz: Path) -> None:
+    ended = pfunnel("fit", npz, "--output", npz.with_name("m"), "--method", "published", *TINY)
+    assert ended.code == 0, ended.err
+    assert "for comparison only and protects nobody" in " ".join(ended.out.split())
+
+
+def test_the_mended_reading_has_a_name(pfunnel: Run, npz: Path) -> None:
+    folder = npz.with_name("m")
+    ended = pfunnel("fit", npz, "--output", folder, "--method", "written-mended", "--beta", 0.1, *TINY)
+    assert ended.code == 0, ended.err
+    model = pf.load(folder)
+    assert (model.likelihood, model.schedule, model.classifier) == ("bernoulli", "simultaneous", "linear")
+    assert (model.objective, model.leakage_weight, model.beta) == ("dca", 0.2, 0.1)

@@ -14,8 +14,8 @@ from cli_tables import Run, write_csv
 from pyarrow import parquet
 
 import privacyfunnel as pf
-from privacyfunnel.cli.records import private_values
 from privacyfunnel.errors import InvalidInputError
+from privacyfunnel.files.values import labels, numbers
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -53,6 +53,37 @@ def fit_conditional(pfunnel: Run, data: Path) -> Path:
     ended = pfunnel("fit", data, *private, "--method", "conditional", "-o", folder, *TINY)
     assert ended.code == 0, ended.err
     return folder
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_codes_with_zeros_in_front_are_no_numbers(pfunnel: Run, tmp_path: Path, suffix: str) -> None:
+    """A post code is refused as a column of X, as it is no number in a private column either."""
+    codes = ["7302", "12", "007", "0.5"]
+    rows = [[f"0.{i}", codes[i % 4], "mf"[i % 2]] for i in range(40)]
+    data = tmp_path / f"d.{suffix}"
+    if suffix == "csv":
+        write_csv(data, rows, ["a", "post", "sex"])
+    else:
+        parquet.write_table(
+            pa.table(dict(zip(["a", "post", "sex"], zip(*rows, strict=True), strict=True))), data
+        )
+    ask = ("fit", data, "--private", "sex", "-o", tmp_path / "model", *TINY)
+    ended = pfunnel(*ask)
+    assert (ended.code, (tmp_path / "model").exists()) == (2, False)
+    assert "column 'post' holds codes rather than numbers (record 3 has '007', with a zero" in ended.err
+    assert "encode it as one column a category, or leave it out with --drop post." in ended.err
+    assert pfunnel(*ask, "--drop", "post").code == 0
+    assert labels("d", "post", np.array(codes, dtype=object)).dtype.kind == "U"
+
+
+def test_numbers_with_one_zero_are_numbers() -> None:
+    texts = ["0", "0.5", "-0.25", "1e0", "100", "-0"]
+    found = numbers("d", "a", pa.array(texts), 0)
+    np.testing.assert_array_equal(found, np.array([0, 0.5, -0.25, 1, 100, 0], dtype=np.float32))
+    assert numbers("d", "a", pa.array([7, 0]), 0).tolist() == [7, 0]
+    for text in ("00", "-01", "+007", " 03", "00.5"):
+        with pytest.raises(InvalidInputError, match="record 12 has"):
+            numbers("d", "a", pa.array(["1", text]), 10)
 
 
 def classes_of(folder: Path) -> list[Any] | None:
@@ -100,7 +131,7 @@ def one_line(pfunnel: Run, *args: object) -> str:
     ],
 )
 def test_texts_become_numbers_only_where_they_are_written_as_such(texts: list[str], expected: Any) -> None:
-    values = private_values("t.csv", "y", np.array(texts, dtype=object))
+    values = labels("t.csv", "y", np.array(texts, dtype=object))
     assert values.tolist() == expected
     assert values.dtype.kind == np.array(expected).dtype.kind
 
@@ -117,14 +148,14 @@ def test_texts_become_numbers_only_where_they_are_written_as_such(texts: list[st
     ],
 )
 def test_other_values_of_parquet_files(values: list[Any], expected: Any) -> None:
-    read = private_values("t.parquet", "y", pa.array(values).to_numpy(zero_copy_only=False))
+    read = labels("t.parquet", "y", pa.array(values).to_numpy(zero_copy_only=False))
     assert read.tolist() == expected
     assert read.dtype.kind == np.array(expected).dtype.kind
 
 
 def test_bytes_that_are_no_text() -> None:
     with pytest.raises(InvalidInputError, match="the private column 'y' holds bytes that are no text"):
-        private_values("t.parquet", "y", np.array([b"\xff", b"a"], dtype=object))
+        labels("t.parquet", "y", np.array([b"\xff", b"a"], dtype=object))
 
 
 def test_decimals_are_not_cut(pfunnel: Run, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from cli_tables import Run, write_csv
 from rich.console import Console
 
 import privacyfunnel as pf
-from privacyfunnel.audit import boosted_trees, logistic_regression
-from privacyfunnel.audit.plan import Plan
+from privacyfunnel.auditing import boosted_trees, logistic_regression
+from privacyfunnel.auditing.plan import Plan
 from privacyfunnel.cli import demo
 from privacyfunnel.cli.output import NumberTable, show
 from privacyfunnel.datasets import paper_joint

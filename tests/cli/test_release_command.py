@@ -69,7 +69,7 @@ def test_keep_all_is_all_but_public_and_private(
         (["--keep", "id", "--keep-all"], "--keep-all keeps every column that --keep can name"),
         (["--keep", "id", "--column", "id"], "already has a column 'id'; choose another --column"),
         (["--drop", "id"], "No such option: --drop"),
-        (["--unknown", "null"], "'null' is neither 'error' nor 'draw' nor 'drop'"),
+        (["--unknown", "null"], "'null' is unknown; choose one of error, draw, drop"),
     ],
 )
 def test_what_cannot_be_kept(

@@ -226,8 +226,15 @@ def test_what_kept_columns_tell_is_measured(pfunnel: Run, people: Path) -> None:
     )
 
 
-def test_kept_columns_of_too_many_values_are_named(pfunnel: Run, people: Path) -> None:
-    """The public column alone is small enough: it is what is kept that cannot be counted."""
+def test_kept_columns_of_too_many_values_are_named(
+    pfunnel: Run, people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The public column alone is small enough; what is kept is not, which is said before the work."""
+
+    def work(*args: object, **more: object) -> None:
+        raise AssertionError("solved")
+
+    monkeypatch.setattr("privacyfunnel.discrete.solve.solve", work)
     write_csv(people, [[*row, str(i)] for i, row in enumerate(make_records())], [*HEADER, "number"])
     saved = people.with_name("m.json")
     ask = ("solve", people, "--public", "city", "--private", "sex", "--beta", 0.5, "--method", "greedy")
@@ -237,6 +244,19 @@ def test_kept_columns_of_too_many_values_are_named(pfunnel: Run, people: Path) -
     assert message.startswith("error: what --keep 'number' tells with z cannot be counted: ")
     assert "'city' × 'number' has more than 20 distinct letters" in message
     assert message.endswith("or raise --max-letters.")
+
+
+def test_a_solve_is_not_lost_to_what_is_kept(
+    pfunnel: Run, people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many symbols there are is known after the solve only."""
+    monkeypatch.setattr("privacyfunnel.auditing.measures.kept.MOST_ENTRIES", 13)
+    saved = people.with_name("m.json")
+    ask = ("solve", people, "--public", "city", "--private", "sex", "--beta", 9, "--method", "greedy")
+    ended = pfunnel(*ask, "--keep", "note", "-o", saved, "--json")
+    assert (ended.code, saved.exists()) == (0, True), ended.err
+    assert json.loads(ended.out)["kept"] == []
+    assert "warning: what note tells with z was not measured: 6 values of the kept columns with" in ended.err
 
 
 @pytest.mark.parametrize(

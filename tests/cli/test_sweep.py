@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,18 @@ def test_bad_run(pfunnel: Run, folder: Path, spec: dict[str, object], message: s
     check(pfunnel, ("sweep", "spec.json", "--store", "runs", "--n-jobs", 1), message)
 
 
+def test_what_a_file_of_runs_holds_is_spelt_as_there(pfunnel: Run, folder: Path) -> None:
+    """The command has no --drop; the data of a run have drop, which helps."""
+    pytest.importorskip("torch")
+    run = {"method": "funnel", "data": {"file": "people.csv", "private": ["sex"], "drop": ["id"]}}
+    Path("spec.json").write_text(json.dumps({"runs": [run]}))
+    ended = pfunnel("sweep", "spec.json", "--store", "learned", "--n-jobs", 1)
+    assert (ended.code, ended.out) == (2, "")
+    assert "people.csv: column 'city' does not hold numbers" in ended.err
+    assert "leave it out with drop city" in ended.err
+    assert "--drop" not in ended.err
+
+
 def test_unwritable_store(pfunnel: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pfunnel(*ask())
     monkeypatch.setattr(os, "access", lambda *args: False)  # the superuser is refused nothing
@@ -202,6 +215,13 @@ def test_unreachable_scheduler(pfunnel: Run, folder: Path, monkeypatch: pytest.M
     check(pfunnel, ask("--scheduler", "tcp://127.0.0.1:9"), "no Dask scheduler answers")
 
 
-def test_ray_that_is_not_installed(pfunnel: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    check(pfunnel, ask("--scheduler", "ray"), "Ray is not installed: pip install ray")
+@pytest.mark.parametrize("address", ["ray", "ray://head:10001", "tcp://head", "tcp://head:many", ""])
+def test_address_of_no_dask_scheduler(pfunnel: Run, folder: Path, address: str) -> None:
+    pytest.importorskip("distributed")
+    told = f"scheduler {address!r}: no Dask scheduler answers (an address is written tcp://host:8786)"
+    check(pfunnel, ask("--scheduler", address), told)
+
+
+def test_dask_that_is_not_installed(pfunnel: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    check(pfunnel, ask("--scheduler", "tcp://head:8786"), "pip install 'privacyfunnel[distributed]'")

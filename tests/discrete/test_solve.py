@@ -10,7 +10,7 @@ from strategies import KINDS, random_joint
 
 import privacyfunnel as pf
 from privacyfunnel.datasets import known_joints, paper_joint
-from privacyfunnel.discrete.arguments import METHODS
+from privacyfunnel.discrete.methods import METHODS
 from privacyfunnel.errors import ConvergenceWarning, FewRecordsWarning, InfeasibleError, InvalidInputError
 
 SOLVERS = [method for method in METHODS if method != "auto"]
@@ -51,7 +51,7 @@ def assert_valid(solution):
 
 def test_the_check_fails_on_wrong_numbers():
     solution = pf.solve(paper_joint(), beta=0.3, n_starts=2, rng=0)
-    solution.__dict__["_information"] = (0.5, 0.1)
+    solution.__dict__["_measured"] = (0.5, 0.1)
     with pytest.raises(AssertionError):
         assert_valid(solution)
 
@@ -335,6 +335,19 @@ def test_few_symbols_for_many_letters_fit(monkeypatch):
     assert pf.solve(joint, beta=0.5, n_z=2, n_starts=1, rng=0).mechanism.n_z == 2
     with pytest.raises(InvalidInputError, match="n_z"):
         pf.solve(joint, beta=0.5, n_z=200, n_starts=1, rng=0)
+
+
+def test_a_search_makes_the_table_of_letters_and_letters_once(monkeypatch):
+    made = []
+    identity = pf.TableMechanism.identity
+    monkeypatch.setattr(
+        pf.TableMechanism, "identity", lambda joint: made.append(joint) or identity(joint), raising=True
+    )
+    solution = pf.solve(paper_joint(), min_utility=1.0, method="dca", n_starts=2, rng=0)
+    assert len(solution.history) > 1
+    assert len(made) == 1
+    pf.solve(paper_joint(), beta=0.3, method="dca", n_starts=2, rng=0)
+    assert len(made) == 1, "a fixed β needs no frontier"
 
 
 def test_more_utility_than_there_is_cannot_be_asked_for():

@@ -13,9 +13,9 @@ from strategies import joints, random_joint
 from privacyfunnel.datasets.joints import paper_joint
 from privacyfunnel.discrete.dca import Dca
 from privacyfunnel.discrete.iterate import Iterated, iterate
+from privacyfunnel.discrete.methods import METHODS
 from privacyfunnel.discrete.problem import NATS_PER_BIT, Problem
 from privacyfunnel.discrete.splitting import (
-    DEFAULT_PENALTY,
     FEASIBLE,
     STATIONARY,
     WEIGHT_Z,
@@ -30,6 +30,8 @@ from privacyfunnel.discrete.splitting import (
 from privacyfunnel.information import utility_and_leakage
 from privacyfunnel.joint import Joint
 from privacyfunnel.solution import Status
+
+DEFAULT_PENALTY = METHODS["splitting"].default
 
 
 class Watched(Splitting):

@@ -32,19 +32,21 @@ def literal_target(p, beta):
 
 
 def literal_sparse(p, q, alpha):
-    log_p, before = np.log(p), np.inf
+    def loss(log_p):
+        return 0.5 * ((np.exp(log_p) @ P_X_GIVEN_Y - q) ** 2).sum() - alpha * log_p.sum()
+
+    log_p = np.log(p)
     for _ in range(10_000):
         lse = np.log(np.exp(log_p) @ P_X_GIVEN_Y)  # (z, y)
         gradient = np.zeros_like(log_p)
         for z, x, y in np.ndindex(*log_p.shape, q.shape[1]):
             softmax = np.exp(np.log(P_X_GIVEN_Y[x, y]) + log_p[z, x] - lse[z, y])
             gradient[z, x] += lse[z, y] * softmax
-        log_p = log_p - 5e-3 * (gradient - alpha)
-        log_p = log_p - np.log(np.exp(log_p).sum(axis=0, keepdims=True))
-        now = 0.5 * ((np.exp(log_p) @ P_X_GIVEN_Y - q) ** 2).sum() - alpha * log_p.sum()
-        if abs(now - before) < 1e-5:
+        moved = log_p - 5e-3 * (gradient - alpha)
+        moved = moved - np.log(np.exp(moved).sum(axis=0, keepdims=True))
+        if abs(loss(moved) - loss(log_p)) < 1e-5:
             break
-        before = now
+        log_p = moved
     return clipped(np.exp(log_p))
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from privacyfunnel.audit import boosted_trees, leakage_lower_bound, neural_network
-from privacyfunnel.audit.adversaries import LeakageBound
+from privacyfunnel.auditing import boosted_trees, leakage_lower_bound, neural_network
+from privacyfunnel.auditing.adversaries import LeakageBound
 from privacyfunnel.errors import ConvergenceWarning, FileFormatError, InvalidInputError
 from privacyfunnel.learned import Funnel
 from privacyfunnel.learned.budget import (
@@ -17,7 +17,7 @@ from privacyfunnel.learned.budget import (
     stalled,
 )
 from privacyfunnel.learned.training import TrainingStatus
-from privacyfunnel.uncertainty import Interval
+from privacyfunnel.measured import Interval
 
 SETTINGS = {
     "n_components": 4,
@@ -83,11 +83,11 @@ def test_the_trace_tells_how(met):
 
 @USELESS
 def test_held_out_records_are_not_trained_on(monkeypatch):
-    from privacyfunnel.learned import budget_audit, budget_search
+    from privacyfunnel.learned import budget as mode
 
     seen, audited = [], []
     x, y = records(600, 2)
-    original, release = budget_search.train, budget_audit.release
+    original, release = mode.train, mode.release
 
     def train(step, x, targets, **options):
         seen.append(x)
@@ -97,8 +97,8 @@ def test_held_out_records_are_not_trained_on(monkeypatch):
         audited.append(rows)
         return release(step, x, rows, noise)
 
-    monkeypatch.setattr(budget_search, "train", train)
-    monkeypatch.setattr(budget_audit, "release", spy)
+    monkeypatch.setattr(mode, "train", train)
+    monkeypatch.setattr(mode, "release", spy)
     model = Funnel(max_leakage=2.0, **(SETTINGS | {"epochs": 2})).fit(x, y)
     trained = {row.tobytes() for row in seen[0].numpy()}
     assert len(trained) == 420
@@ -152,12 +152,12 @@ def test_what_is_explained_is_about_records_that_nobody_saw(met):
 
 @USELESS
 def test_a_killed_search_goes_on_to_the_same_bits(tmp_path, monkeypatch):
-    from privacyfunnel.learned import budget_search
+    from privacyfunnel.learned import budget as mode
 
     class Killed(BaseException):
         """The end of the process."""
 
-    def write_and_die(*args, original=budget_search.write_checkpoint, left=[2]):  # noqa: B006
+    def write_and_die(*args, original=mode.write_checkpoint, left=[2]):  # noqa: B006
         original(*args)
         left[0] -= 1
         if not left[0]:
@@ -166,7 +166,7 @@ def test_a_killed_search_goes_on_to_the_same_bits(tmp_path, monkeypatch):
     x, y = records(600, 0)
     options = SETTINGS | {"epochs": 3, "max_leakage": 0.3, "beta": 2.0}
     with monkeypatch.context() as patch:
-        patch.setattr(budget_search, "write_checkpoint", write_and_die)
+        patch.setattr(mode, "write_checkpoint", write_and_die)
         with pytest.raises(Killed):
             Funnel(**options, checkpoint=tmp_path).fit(x, y)
     resumed = Funnel(**options, checkpoint=tmp_path).fit(x, y)
@@ -184,17 +184,17 @@ def test_a_killed_search_goes_on_to_the_same_bits(tmp_path, monkeypatch):
 
 @USELESS
 def test_a_search_without_a_seed_keeps_the_same_records_apart_when_it_goes_on(tmp_path, monkeypatch):
-    from privacyfunnel.learned import budget_search
+    from privacyfunnel.learned import budget as mode
 
     trained = []
 
-    def train(step, x, targets, *, original=budget_search.train, **options):
+    def train(step, x, targets, *, original=mode.train, **options):
         trained.append(x)
         if len(trained) == 2:
             raise MemoryError
         return original(step, x, targets, **options)
 
-    monkeypatch.setattr(budget_search, "train", train)
+    monkeypatch.setattr(mode, "train", train)
     x, y = records(600, 0)
     options = SETTINGS | {"epochs": 3, "max_leakage": 2.0, "random_state": None, "checkpoint": tmp_path}
     first = Funnel(**options)
@@ -206,9 +206,9 @@ def test_a_search_without_a_seed_keeps_the_same_records_apart_when_it_goes_on(tm
 
 
 def test_the_status_is_that_of_the_weights_that_are_kept(monkeypatch):
-    from privacyfunnel.learned import budget_search
+    from privacyfunnel.learned import budget as mode
 
-    def train(step, x, targets, *, progress, original=budget_search.train, **options):
+    def train(step, x, targets, *, progress, original=mode.train, **options):
         original(step, x, targets, progress=progress, **options)
         progress.status = TrainingStatus.COLLAPSED if progress.epoch == 1 else TrainingStatus.FINISHED
 
@@ -217,8 +217,8 @@ def test_the_status_is_that_of_the_weights_that_are_kept(monkeypatch):
         interval = Interval(0.0, upper, 0.95, "held-out", 0)
         return LeakageBound(upper, 0.0, interval, 90, 90, "mlp", 0.5, 0.5, 0.5, 1.0), upper
 
-    monkeypatch.setattr(budget_search, "train", train)
-    monkeypatch.setattr(budget_search, "fresh_audit", audit)
+    monkeypatch.setattr(mode, "train", train)
+    monkeypatch.setattr(mode, "fresh_audit", audit)
     with pytest.warns(ConvergenceWarning, match="nearly useless"):
         model = Funnel(max_leakage=0.1, **(SETTINGS | {"epochs": 3})).fit(*records(600, 0))
     assert model.budget_.trace[0].accepted
@@ -235,17 +235,17 @@ def test_it_says_what_share_of_the_budget_was_used(met):
 
 
 def test_without_a_number_of_epochs_it_goes_on_until_no_more_is_kept(monkeypatch):
-    from privacyfunnel.learned import budget_search
+    from privacyfunnel.learned import budget as mode
 
     def audit(step, *rest):
         interval = Interval(0.0, 0.01, 0.95, "held-out", 0)
         return LeakageBound(0.01, 0.0, interval, 90, 90, "mlp", 0.5, 0.5, 0.5, 1.0), 0.01
 
-    monkeypatch.setattr(budget_search, "fresh_audit", audit)
-    monkeypatch.setattr(budget_search, "STEPS_BETWEEN_AUDITS", 20)
+    monkeypatch.setattr(mode, "fresh_audit", audit)
+    monkeypatch.setattr(mode, "STEPS_BETWEEN_AUDITS", 20)
     model = Funnel(max_leakage=0.9, **(SETTINGS | {"epochs": None, "beta": 1.0})).fit(*records(600, 0))
     trace = model.budget_.trace
-    assert LEAST_AUDITS <= len(trace) < budget_search.MOST_AUDITS
+    assert LEAST_AUDITS <= len(trace) < mode.MOST_AUDITS
     whole = 0.5 * 6 / np.log(2)  # six columns of variance 1
     assert stalled(trace, whole)
     assert not any(stalled(trace[:i], whole) for i in range(len(trace)))

@@ -6,10 +6,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from privacyfunnel.attributes import read_attributes
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.learned import DeepVariationalFunnel, adversarial
 from privacyfunnel.learned.adversarial import DeepVariationalStep, judged, taken_for_real, told_apart
-from privacyfunnel.learned.private import describe
+from privacyfunnel.learned.objectives import describe
 from privacyfunnel.learned.steps import Batch
 from privacyfunnel.learned.training import TrainingStatus
 
@@ -20,10 +21,13 @@ def make_step(n=32, **options):
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     y = np.arange(n) % 3
-    private = describe([("y", np.arange(3))])
+    private = describe(read_attributes({"y": np.arange(3)}))
     estimator = DeepVariationalFunnel(4, hidden=(16, 16), **options)
     step = estimator._step(estimator._build(10, private), private, torch.Generator().manual_seed(1))
-    return step, Batch(torch.from_numpy(rng.random((n, 10), dtype=np.float32)), private.encode([y]))
+    return step, Batch(
+        torch.from_numpy(rng.random((n, 10), dtype=np.float32)),
+        private.encode(read_attributes(y, like=private.attributes)),
+    )
 
 
 def test_it_learns_and_reconstructs_from_the_code_alone(digits):
@@ -108,7 +112,7 @@ def test_the_latent_discriminator_learns_to_tell_when_nobody_plays_against_it():
 
 
 def test_networks_have_the_described_shapes():
-    private = describe([("y", np.arange(10))])
+    private = describe(read_attributes({"y": np.arange(10)}))
     modules = DeepVariationalFunnel(32)._build(784, private)
 
     def sizes(name):

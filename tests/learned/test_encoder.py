@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import privacyfunnel as pf
+from privacyfunnel.auditing import logistic_regression
 from privacyfunnel.errors import DataFileError, InvalidInputError
 from privacyfunnel.learned import ConditionalFunnel, Funnel, FunnelEncoder
 
@@ -106,7 +107,7 @@ def test_it_releases_what_the_whole_model_releases(model, records, folder):
         encoder.set_output(transform="default"),
         frame,
         records[1],
-        adversaries=[pf.audit.logistic_regression()],
+        adversaries=[logistic_regression()],
         n_jobs=1,
     )
     assert report.find("success")

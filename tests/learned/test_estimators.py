@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from privacyfunnel.errors import ConvergenceWarning, FileFormatError, InvalidInputError
 from privacyfunnel.learned import Autoencoder, ConditionalFunnel, Funnel, base
+from privacyfunnel.learned.steps import AlternatingStep
 from privacyfunnel.learned.training import TrainingStatus, ran_away
 
 SMALL = {
@@ -286,11 +287,12 @@ def test_inputs_of_many_kinds_give_the_same_model(digits):
     [
         ({"y": None}, "needs the private attribute"),
         ({"y": np.zeros(1000)}, "one class only"),
-        ({"y": np.zeros(999)}, "999 rows and X has 1000"),
+        ({"y": np.zeros(999)}, "private y has 999 values for 1000 records; pass one for each record"),
         ({"y": np.full(1000, np.nan)}, "row 0 is missing"),
         ({"y": np.array(["a", None] * 500, dtype=object)}, "row 1 is missing"),
-        ({"y": np.array(["a", 1] * 500, dtype=object)}, "Unknown label type: .* int, str"),
-        ({"y": np.array(["2020-01-01"] * 1000, dtype="datetime64[D]")}, "Unknown label type"),
+        ({"y": np.array([["a"], {}] * 500, dtype=object)}, "private y: A label must be hashable"),
+        ({"y": np.array(["2020-01-01"] * 1000, dtype="datetime64[D]")}, "one class only"),
+        ({"y": np.full(1000, 1j)}, "private y holds values of type complex128"),
         ({"y": np.zeros((1000, 2, 2))}, "one column or a table of them"),
         ({"x": np.full((1000, 64), np.nan, dtype="float32")}, "NaN"),
         ({"x": np.full((1000, 64), "a")}, "could not convert"),
@@ -335,3 +337,39 @@ def test_training_data_leave_with_a_failure_too(digits, monkeypatch):
     held = [value for value in vars(model).values() if isinstance(value, (torch.Tensor, np.ndarray, list))]
     assert not any(len(value) == 1000 for value in held if np.ndim(value))
     assert not hasattr(model, "x_")
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_call_that_fails_in_the_midst_of_training_changes_nothing(call, fitted, digits, monkeypatch):
+    x, y, _, _ = digits
+    model, records = clone(ESTIMATORS["funnel"]).set_params(epochs=2), x
+    if fitted:
+        pandas = pytest.importorskip("pandas")
+        records = pandas.DataFrame(x, columns=[f"pixel {i}" for i in range(64)])
+        model.fit(records, y)
+
+    def state():
+        if not fitted:
+            return []
+        moments = [one.state_dict()["state"] for one in model.step_.optimisers.values()]
+        tensors = [value for each in moments for slots in each.values() for value in slots.values()]
+        weights = [*model.modules_.state_dict().values(), model.generator_.get_state()]
+        return [torch.as_tensor(tensor).clone() for tensor in (*weights, *tensors)]
+
+    before, known, history = state(), dict(vars(model)), len(model.history_) if fitted else 0
+    steps = []
+
+    def fail(self, batch, fresh, original=AlternatingStep.__call__):
+        steps.append(batch)
+        if len(steps) > 3:
+            raise MemoryError
+        return original(self, batch, fresh)
+
+    monkeypatch.setattr(AlternatingStep, "__call__", fail)
+    with pytest.raises(MemoryError):
+        getattr(model, call)(records, y)
+    assert len(steps) == 4  # weights had moved
+    assert vars(model) == known
+    assert all(torch.equal(one, two) for one, two in zip(state(), before, strict=True))
+    assert (len(model.history_) if fitted else 0) == history

@@ -13,13 +13,13 @@ import torch
 from safetensors.torch import save as save_tensors
 
 import privacyfunnel as pf
-from privacyfunnel import unfinished
-from privacyfunnel.audit.adversaries import LeakageBound
+from privacyfunnel import persistence
+from privacyfunnel.auditing.adversaries import LeakageBound
 from privacyfunnel.errors import DataFileError, FileFormatError, InvalidInputError
 from privacyfunnel.learned import Autoencoder, ConditionalFunnel, DeepVariationalFunnel, Funnel
 from privacyfunnel.learned.budget import Audit, Budget, BudgetStatus
-from privacyfunnel.learned.model_files import checksum
-from privacyfunnel.uncertainty import Interval
+from privacyfunnel.learned.saving import checksum
+from privacyfunnel.measured import Interval
 
 TINY = {"n_components": 3, "hidden": (16,), "epochs": 2, "random_state": 4}
 KINDS = {
@@ -234,7 +234,7 @@ def test_a_process_killed_at_any_moment_leaves_a_whole_model(folder, models, tmp
         loaded = pf.load(here)
         outcomes.append(is_same(loaded, new))
         assert outcomes[-1] or is_same(loaded, old)
-        unfinished._seen.clear()  # another process, which looks for what the killed one left
+        persistence._seen.clear()  # another process, which looks for what the killed one left
         new.save(here)  # and it cleans up
         assert len(list(here.iterdir())) == 2
         if finished:

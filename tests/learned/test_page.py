@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from privacyfunnel.learned import ConditionalFunnel, DeepVariationalFunnel, Funnel
-from privacyfunnel.learned.budget import USELESS_BELOW
-from privacyfunnel.learned.budget_search import LEAST_RECORDS, PARTS
+from privacyfunnel.learned.budget import LEAST_RECORDS, PARTS, USELESS_BELOW
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "learned.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)

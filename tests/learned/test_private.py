@@ -8,10 +8,11 @@ import torch
 from torch import distributions
 
 import privacyfunnel as pf
-from privacyfunnel.audit import cross_fitted_bound, neural_network
+from privacyfunnel.attributes import read_attributes
+from privacyfunnel.auditing import cross_fitted_bound, neural_network
 from privacyfunnel.errors import InvalidInputError
-from privacyfunnel.learned import Funnel, private
-from privacyfunnel.learned.private import describe
+from privacyfunnel.learned import Funnel, objectives
+from privacyfunnel.learned.objectives import describe
 
 TINY = {"n_components": 3, "hidden": (16,), "random_state": 0, "batch_size": 50, "epochs": 1}
 
@@ -19,31 +20,32 @@ TINY = {"n_components": 3, "hidden": (16,), "random_state": 0, "batch_size": 50,
 def test_the_head_of_a_number_is_a_gaussian():
     rng = np.random.default_rng(0)
     values = rng.normal(3, 5, 200)
-    (column,) = describe([("income", values)]).columns
+    (column,) = describe(read_attributes({"income": values})).columns
     output = torch.from_numpy(rng.normal(size=(200, 2)).astype(np.float32))
     u = torch.from_numpy(((values - values.mean()) / values.std()).astype(np.float32))
     expected = -distributions.Normal(output[:, 0], output[:, 1].exp()).log_prob(u)
-    torch.testing.assert_close(column.loss(output, column.encode(values)), expected)
+    torch.testing.assert_close(column.loss(output, column.encode(read_attributes(values)[0])), expected)
 
 
 def test_combinations_are_guessed_by_one_head():
     rng = np.random.default_rng(0)
     a, b = rng.integers(2, size=500), rng.integers(3, size=500)
     number = rng.normal(size=500)
-    attributes = describe([("a", a), ("x", number), ("b", b)])
+    read = read_attributes({"a": a, "x": number, "b": b})
+    attributes = describe(read)
     assert [head.name for head in attributes.heads] == ["a × b", "x"]
     assert attributes.n_outputs == 6 + 2
     shares = [np.mean((a == i) & (b == j)) for i, j in itertools.product(range(2), range(3))]
     assert attributes.heads[0].entropy == pytest.approx(-sum(p * np.log(p) for p in shares))
     output = torch.from_numpy(rng.normal(size=(500, 8)).astype(np.float32))
-    losses = attributes.losses(output, attributes.encode([a, number, b]))
+    losses = attributes.losses(output, attributes.encode(read))
     logs = torch.log_softmax(output[:, :6], 1)
     torch.testing.assert_close(losses[0], -logs[torch.arange(500), torch.from_numpy(3 * a + b)])
 
 
 def test_more_combinations_than_records_could_teach_are_guessed_apart(monkeypatch):
-    monkeypatch.setattr(private, "MOST_TOGETHER", 5)
-    attributes = describe([("a", np.arange(60) % 2), ("b", np.arange(60) % 3)])
+    monkeypatch.setattr(objectives, "MOST_TOGETHER", 5)
+    attributes = describe(read_attributes({"a": np.arange(60) % 2, "b": np.arange(60) % 3}))
     assert [head.name for head in attributes.heads] == ["a", "b"]
 
 
@@ -79,7 +81,7 @@ def test_whole_numbers_can_be_declared_numeric(digits):
     x, _, _, _ = digits
     income = np.random.default_rng(0).integers(1000, 90_000, 1000)
     with pytest.warns(UserWarning, match=r"private income has \d+ classes in 1000 records.*numeric"):
-        describe([("income", income)])
+        describe(read_attributes({"income": income}))
     model = Funnel(**TINY, numeric=["y"]).fit(x, income)
     assert model.private_.columns[0].classes is None
     model.partial_fit(x, income + 0.5)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from privacyfunnel.attributes import read_attributes
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.learned import PublishedFunnel
-from privacyfunnel.learned.private import describe
+from privacyfunnel.learned.objectives import describe
 from privacyfunnel.learned.steps import Batch
 
 
@@ -17,10 +18,13 @@ def make_step(n_classes=3):
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     y = rng.integers(n_classes, size=64)
-    private = describe([("y", y)])
+    private = describe(read_attributes({"y": y}))
     estimator = PublishedFunnel(4, alpha=0.02, beta=0.3, hidden=(16, 16))
     step = estimator._step(estimator._build(10, private), private, torch.Generator().manual_seed(1))
-    batch = Batch(torch.from_numpy(rng.random((64, 10), dtype=np.float32)), private.encode([y]))
+    batch = Batch(
+        torch.from_numpy(rng.random((64, 10), dtype=np.float32)),
+        private.encode(read_attributes(y, like=private.attributes)),
+    )
     return step, batch
 
 
@@ -107,13 +111,16 @@ def test_probabilities_for_logits_confine_the_leakage():
 def test_it_is_an_estimator_like_the_others(tmp_path, digits):
     x, y, new, _ = digits
     model = PublishedFunnel(8, hidden=(32, 32), epochs=2, random_state=0).fit(x, y)
+    assert "for comparison only and protects nobody" in str(model.verdict_)
     codes = model.transform(new)
     assert codes.shape == (400, 8)
     assert model.inverse_transform(codes).shape == new.shape
     model.save(tmp_path / "model")
     import privacyfunnel as pf
 
-    loc, log_scale = pf.load(tmp_path / "model").encode(new)
+    loaded = pf.load(tmp_path / "model")
+    assert loaded.verdict_ == model.verdict_
+    loc, log_scale = loaded.encode(new)
     np.testing.assert_array_equal(loc, model.encode(new)[0])
     np.testing.assert_array_equal(log_scale, model.encode(new)[1])
 

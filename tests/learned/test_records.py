@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from privacyfunnel.errors import ConvergenceWarning, InvalidInputError
-from privacyfunnel.learned import Autoencoder, Funnel, releasing
+from privacyfunnel.learned import Autoencoder, Funnel, encoder
 from privacyfunnel.learned.training import TrainingStatus
 
 TINY = {"n_components": 3, "hidden": (16,), "random_state": 0, "batch_size": 50, "epochs": 1}
@@ -29,7 +29,7 @@ def test_a_release_has_the_noise_of_its_family(name, digits):
 def test_no_random_number_releases_infinity(name, number, digits, monkeypatch):
     x, _, _, _ = digits
     model = Autoencoder(**TINY, latent=name).fit(x)
-    monkeypatch.setattr(releasing, "uniform", lambda n, rng: np.full(n, number))
+    monkeypatch.setattr(encoder, "uniform", lambda n, rng: np.full(n, number))
     assert np.isfinite(model.transform(x)).all()
 
 

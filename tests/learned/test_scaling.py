@@ -7,7 +7,7 @@ import torch
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.learned import Autoencoder, Funnel
 from privacyfunnel.learned.families import LIKELIHOODS, likelihood
-from privacyfunnel.learned.scaling import Scaling, kind_of_scaling, scaling_of
+from privacyfunnel.learned.networks import Scaling, kind_of_scaling, scaling_of
 
 TINY = {"n_components": 3, "hidden": (16,), "epochs": 3, "random_state": 0, "release_state": 1}
 

@@ -1,12 +1,13 @@
 """The verdict after a fit: on records kept from training, in one sentence, with warnings where due."""
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 
 import privacyfunnel as pf
-from privacyfunnel.audit import cross_fitted_bound, neural_network
+from privacyfunnel.auditing import cross_fitted_bound, neural_network
 from privacyfunnel.errors import ConvergenceWarning, InvalidInputError
 from privacyfunnel.learned import Funnel, funnel
 from privacyfunnel.learned.training import TrainingStatus
@@ -54,13 +55,13 @@ def test_kept_records_are_not_trained_on(digits, monkeypatch):
     x, y, _, _ = digits
     trained, judged = [], []
 
-    def train(self, step, x, targets, *, original=funnel.LearnedFunnel._train, **options):
+    def train(self, run, x, targets, *, original=funnel.LearnedFunnel._train, **options):
         trained.append(x.numpy())
-        original(self, step, x, targets, **options)
+        original(self, run, x, targets, **options)
 
-    def judge(step, x, targets, private, kept, seed, original=funnel.judged):
+    def judge(step, x, targets, kept, seed, original=funnel.judged):
         judged.append(x.numpy()[kept])
-        return original(step, x, targets, private, kept, seed)
+        return original(step, x, targets, kept, seed)
 
     monkeypatch.setattr(funnel.LearnedFunnel, "_train", train)
     monkeypatch.setattr(funnel, "judged", judge)
@@ -97,6 +98,32 @@ def test_a_code_that_tells_much_is_told(digits):
     (guessed,) = model.verdict_.guessed
     assert guessed.tells_much
     assert guessed.success > 0.8
+
+
+def test_a_classifier_that_was_outrun_is_told():
+    """Y is whether two signs are equal: no line finds it, trees and networks do."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 4)).astype(np.float32)
+    y = (x[:, 0] * x[:, 1] > 0).astype(int)
+    linear = SMALL | {"classifier": "linear", "classifier_steps": 1, "alpha": 1e-4}
+    with pytest.warns(ConvergenceWarning) as told:
+        model = Funnel(**linear, epochs=40).fit(x, y)
+    notes = " ".join(str(one.message) for one in told)
+    assert re.search(r"outrun: it finds 0\.0\d bit.* Use classifier='mlp', and more classifier_steps", notes)
+    assert model.history_["leakage"].iloc[-1] < 0.05
+    (guessed,) = model.verdict_.guessed
+    assert guessed.bits > 0.2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the default keeps up
+        Funnel(**SMALL, epochs=40).fit(x, y)
+
+
+def test_what_few_records_show_by_chance_is_no_sign_of_being_outrun():
+    found = Guessed("sex", 0.71, 0.67, 0.2, 1.0)
+    assert Verdict(0.4, (found,), 1600).outrun(0.0)
+    assert not Verdict(0.4, (found,), 64).outrun(0.0)
+    assert not Verdict(0.4, (found,), 1600).outrun(0.07)
+    assert not Verdict(None, (), 0, "no records").outrun(0.0)
 
 
 def test_a_code_that_collapsed_is_told_once(digits):

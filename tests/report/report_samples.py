@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privacyfunnel.audit import AuditReport, ClassTable, Finding
+from privacyfunnel.auditing import AuditReport, ClassTable, Finding
 
 CLASSES = ("<b>a</b>", "b & c", "d</script><script>alert(1)</script>")
 MODEL = "Sees the release & knows the classes of other people."

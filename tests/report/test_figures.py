@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from report_samples import exact_report, make_report
+from report_samples import CLASSES, exact_report, make_report
 
 from privacyfunnel import report as pages
-from privacyfunnel.audit import AuditReport, ClassTable
+from privacyfunnel.auditing import AuditReport, ClassTable
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.plotting import save_figure
-from privacyfunnel.report.figures import UNTOLD, class_colour
+from privacyfunnel.report.figures import TIP, UNTOLD, class_colour
 from privacyfunnel.report.tradeoffs import frontier_points
 
 
@@ -91,28 +91,87 @@ def test_confusion_before_and_after(tmp_path):
         pages.plot_confusion(make_report(), "nobody")
 
 
+def test_one_view_and_the_best_guessed_classes():
+    figure = pages.plot_confusion(make_report(), views=["Z"], most=2)
+    (ax,) = figure.axes
+    assert "on Z" in ax.get_title(loc="left")
+    assert np.allclose(ax.images[0].get_array(), [[0.7, 0.2], [0.2, 0.6]])
+    assert len(ax.get_xticklabels()) == 2
+    left, right = pages.plot_embedding(make_report()).axes
+    for on, drawn in (("X", left), ("Z", right)):
+        (ax,) = pages.plot_embedding(make_report(), views=[on], names=False).axes
+        assert ax.get_title(loc="left") == drawn.get_title(loc="left")
+        assert [boxes_of(patch) for patch in ax.patches] == [boxes_of(patch) for patch in drawn.patches]
+        assert not ax.figure.legends
+
+
+def test_success_stands_beside_raw_records_and_chance():
+    figure = pages.plot_success(make_report(), "colour")
+    (ax,) = figure.axes
+    assert texts(figure) == ["trees", "decoder (reconstruction X̂)", "lines"]
+    marks = {line.get_gid(): line for line in ax.lines if line.get_gid()}
+    assert [line.get_xydata().tolist() for line in marks.values()] == [
+        [[0.9, 0]],
+        [[0.6, 0]],
+        [[pytest.approx(0.55), 1]],
+        [[0.5, 2]],
+    ]
+    assert f"{TIP}trees, release Z: ≥ 60.0 % (lower bound; 55.0 to 65.0 %)" in marks
+    (ticks,) = [line for line in ax.lines if line.get_marker() == "|"]
+    assert ticks.get_xdata().tolist() == [1 / 3] * 3
+    bars = [line.get_xydata().tolist() for line in ax.lines if line.get_linewidth() == 1.6]
+    assert [[0.85, 0], [0.95, 0]] in bars
+    assert "lower bound" in ax.get_xlabel()
+    assert "lower bound" not in pages.plot_success(exact_report(), "colour").axes[0].get_xlabel()
+
+
+def test_leakage_is_drawn_by_kind():
+    figure = pages.plot_leakage(make_report(), "colour")
+    (ax,) = figure.axes
+    assert texts(figure) == ["entropy", "mixture", "trees", "lines"]
+    marks = [line for line in ax.lines if line.get_gid()]
+    assert [(line.get_xdata()[0], line.get_marker()) for line in marks] == [
+        (1.2, "<"),
+        (0.33, "o"),
+        (0.31, ">"),
+        (0.28, ">"),
+    ]
+    assert len({line.get_color() for line in marks}) == 3
+    (names,) = figure.legends
+    assert [text.get_text() for text in names.get_texts()] == ["≥ lower bound", "≤ upper bound", "≈ estimate"]
+
+
 def test_many_classes_are_drawn_without_names():
     classes = tuple(range(200))
     table = ClassTable.of_counts("trees", "Z", "id", classes, 10 * np.eye(200, dtype=np.intp))
     figure = pages.plot_confusion(AuditReport((), (table,)))
     assert texts(figure) == []
+    assert figure.axes[0].images[0].get_array().shape == (200, 200)
+    assert not figure.axes[0].get_xticklabels()
+
+
+def boxes_of(patch):
+    """Left, bottom, width and height of the rectangles that a shape consists of."""
+    corners = [np.array(one) for one in patch.get_path().to_polygons(closed_only=True)]
+    return [(*one.min(axis=0).tolist(), *np.ptp(one, axis=0).tolist()) for one in corners]
 
 
 def test_cells_are_drawn_by_size_and_share(tmp_path):
     figure = pages.plot_embedding(make_report())
     left, right = figure.axes
-    boxes = [path.get_extents().bounds for path in left.collections[0].get_paths()]
-    colours = [to_hex(colour) for colour in left.collections[0].get_facecolors()]
+    colours = [to_hex(patch.get_facecolor()) for patch in left.patches]
+    boxes = [box for patch in left.patches for box in boxes_of(patch)]
     # 20 records, of the first class four in five; half as many, of the other two.
-    (x, y, width, height), untold, second, third = boxes
+    untold, (x, y, width, height), second, third = boxes
     assert (x + untold[0] + untold[2]) / 2 == pytest.approx(0.5)
     assert y + height / 2 == pytest.approx(0.5)
     assert width / untold[2] == pytest.approx(4)
     assert (second[2] + third[2]) ** 2 / height**2 == pytest.approx(10 / 20)
     assert third[2] / second[2] == pytest.approx(1.5)
-    assert colours == [class_colour(0), UNTOLD, class_colour(1), class_colour(2)]
+    assert colours == [UNTOLD, class_colour(0), class_colour(1), class_colour(2)]
+    assert [patch.get_gid() for patch in left.patches] == [f"{TIP}not told", *(f"{TIP}{c}" for c in CLASSES)]
     assert [ax.get_xlabel()[:4] for ax in (left, right)] == ["5 % ", "10 %"]
-    assert len(right.collections[0].get_paths()) == 3
+    assert [len(boxes_of(patch)) for patch in right.patches] == [1, 1, 1]
     (names,) = figure.legends
     assert [text.get_text() for text in names.get_texts()][-1] == "not told"
     save_all(figure, tmp_path)
@@ -127,6 +186,12 @@ def test_samples_stand_above_their_reconstructions(tmp_path):
         assert np.allclose(original / 2, copy)
     assert not axes[2, 1].images  # four images leave two places empty
     save_all(figure, tmp_path)
+
+
+@pytest.mark.parametrize("plot", [pages.plot_success, pages.plot_leakage])
+def test_an_attribute_that_is_not_there_is_named(plot):
+    with pytest.raises(InvalidInputError, match="about 'nobody'"):
+        plot(exact_report(), "nobody")
 
 
 @pytest.mark.parametrize("plot", [pages.plot_embedding, pages.plot_samples, pages.plot_confusion])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.audit import QUANTITIES
+from privacyfunnel.auditing import QUANTITIES
 from privacyfunnel.report.wording import SIGNS
 
 ROOT = Path(__file__).resolve().parents[2]

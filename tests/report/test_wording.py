@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 from report_samples import exact_report, finding, make_report
 
 import privacyfunnel as pf
-from privacyfunnel.audit import AuditReport
+from privacyfunnel.auditing import AuditReport
+from privacyfunnel.errors import TrainingRecordsWarning
 from privacyfunnel.report import card_markdown, release_card
-from privacyfunnel.report.pages import headline
-from privacyfunnel.report.summary import before, bracket, chance, first_lines, strongest
-from privacyfunnel.report.wording import SIGNS, attributes, basis, common, interval, number, signed, view, who
+from privacyfunnel.report.html import headline
+from privacyfunnel.report.wording import (
+    SIGNS,
+    attributes,
+    basis,
+    before,
+    bracket,
+    chance,
+    common,
+    first_lines,
+    interval,
+    limits,
+    number,
+    signed,
+    strongest,
+    view,
+    who,
+)
 
 
 def test_every_kind_has_a_sign_of_its_own():
@@ -34,6 +51,9 @@ def test_every_kind_has_a_sign_of_its_own():
         (math.inf, "dB", "∞ dB"),
         (0.001, "", "0.001"),
         (123456.0, "", "1.235e+05"),
+        (30.41, "records", "30 records"),
+        (1.2, "records", "1 record"),
+        (12345.6, "records", "12,346 records"),
     ],
 )
 def test_digits_fit_the_unit(value, unit, text):
@@ -104,8 +124,8 @@ def test_what_the_order_tells_is_no_part_of_the_bracket_of_one_release():
 
 
 def test_records_are_counted_in_words():
-    assert [number(value, "records") for value in (1, 21, 3.25, 32561)] == [
-        *("1 record", "21 records", "3.25 records", "32,561 records")
+    assert [number(value, "records") for value in (1, 21, 0.96, 30.41, 32561)] == [
+        *("1 record", "21 records", "1 record", "30 records", "32,561 records")
     ]
 
 
@@ -157,3 +177,27 @@ def test_an_audit_of_a_joint_shows_before_and_names_what_is_useful():
     assert "| utility | job |" in card_markdown(release_card(report))
     leaked = next(tile for tile in headline(report) if tile["title"].startswith("I(Z;Y)"))
     assert [one.on for _, one in leaked["beside"]] == ["X"]
+
+
+def test_an_audit_that_knows_the_training_records_does_not_say_that_it_cannot_see_them():
+    class Known:
+        share = 1.0
+
+        def transform(self, X):
+            return X
+
+        def trained_on(self, X):
+            return self.share
+
+    X = np.random.default_rng(0).normal(size=(120, 1))
+    y = np.random.default_rng(1).integers(0, 2, 120)
+    given = {"adversaries": ["logistic regression"], "n_repeats": 1, "n_jobs": 1}
+    for share, seen in ((1.0, True), (0.0, True), (None, False)):
+        known = Known()
+        known.share = share
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrainingRecordsWarning)
+            report = pf.audit(known, X, y, **given)
+        told = limits(report)["Records the mechanism was made from"]
+        assert ("cannot see" not in told) == seen
+        assert "looks smaller" in told

@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ def test_run_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
 
 def test_threads_times_jobs_are_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr("joblib.cpu_count", lambda: 4)
+    monkeypatch.setattr("loky.cpu_count", lambda: 4)
     before = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     found = {}
     for n_jobs in (1, 2, 4):
@@ -158,9 +159,112 @@ def test_learned_runs(tmp_path: Path, method: str) -> None:
     assert len(records.x_train) == 200
     spread = float(np.mean((records.x_test - records.x_train.mean(axis=0)) ** 2))
     assert spread / 3 < values["mse"] < 6 * spread
-    assert values["leakage_bound"] == values["leakage_bound_logistic_regression"] <= math.log2(10)
+    assert values["leakage"] == values["leakage_logistic_regression"] <= math.log2(10)
     assert 0 <= values["success"] <= 1
+    assert (values["judged_by"], values["n_judged"]) == ("logistic regression", 160)
     assert values["n_parameters"] > 64 * 8 * 2
+
+
+TRAINED = {"epochs": 20, "batch_size": 32, "learning_rate": 3e-3, "alpha": 1e-3}  # codes that tell something
+
+
+def test_numbers_of_a_learned_run_are_those_of_an_audit(tmp_path: Path) -> None:
+    """Somebody who has the codes gets each number again with `audit`, and nothing else judges."""
+    pytest.importorskip("torch")
+    from loky import cpu_count
+
+    from privacyfunnel.auditing import ClusteringAdversary, boosted_trees, logistic_regression
+    from privacyfunnel.estimators import estimator
+    from privacyfunnel.sweep.execute import limited_threads
+
+    data = {"name": "digits", "n_train": 400, "n_test": 300}
+    settings = {"n_components": 4, "hidden": [16], **TRAINED}
+    chosen = {"adversaries": ["logistic regression", "boosted trees", "KMeans"], "effort": "default"}
+    sweep([Run("autoencoder", data, {**settings, **chosen}, 5)], tmp_path, n_jobs=1)
+    (record,) = Store(tmp_path).records()
+    values = record["values"]
+    parts = load_records(data)
+    options = {**settings, "hidden": (16,), "random_state": 5, "release_state": 5, "progress": False}
+    with limited_threads(cpu_count()):  # the last digits depend on it
+        model = estimator("autoencoder")(**options).fit(parts.x_train, parts.y_train)
+        codes = model.transform(parts.x_test)
+        restored = model.inverse_transform(codes)
+    report = pf.audit(
+        Z=codes,
+        private=parts.y_test,
+        adversaries=[logistic_regression(), boosted_trees(5), ClusteringAdversary(embed=False)],
+        n_repeats=1,
+        random_state=5,
+        progress=False,
+    )
+    expected = {name: value for name, value in report.summary().items() if value is not None}
+    own = {"status", "n_parameters", "judged_by", "n_judged", "mse", "psnr"}
+    assert set(values) - own == set(expected) - {"name", "seconds", "published"}
+    assert {name: values[name] for name in set(values) - own} == {
+        name: expected[name] for name in set(values) - own
+    }
+    assert values["success_with_labels"] > values["chance"] + 0.1
+    kept = pf.audit(
+        Z=codes,
+        X=parts.x_test,
+        X_hat=restored,
+        private=parts.y_test,
+        adversaries=[logistic_regression()],
+        progress=False,
+    ).summary()
+    assert (values["mse"], values["psnr"]) == (kept["mse"], kept["psnr"])
+
+
+def test_many_classes_are_judged_by_a_forest_and_numbers_by_regressors(tmp_path: Path) -> None:
+    """Boosting grows a tree a class: with a hundred it would take minutes."""
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 3))
+    settings = {"n_components": 3, "hidden": [16], **TRAINED}
+    for name, y in (("classes", rng.integers(60, size=600)), ("numbers", x[:, 0] + 0.1)):
+        np.savez(tmp_path / f"{name}.npz", x=x, y=y)
+        run = Run("autoencoder", {"file": str(tmp_path / f"{name}.npz")}, settings)
+        sweep([run], tmp_path / name, n_jobs=1)
+    (classes,), (numbers,) = (Store(tmp_path / name).records() for name in ("classes", "numbers"))
+    assert classes["values"]["judged_by"] == "logistic regression, randomised trees"
+    assert "explained_variance" not in classes["values"]
+    assert "explained_variance_ridge_regression" in numbers["values"]
+    assert numbers["values"]["explained_variance"] > 0.1
+
+
+def test_whole_numbers_that_are_no_classes_are_judged_as_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 3))
+    settings = {"n_components": 3, "hidden": [16], **TRAINED}
+    np.savez(tmp_path / "ages.npz", x=x, y=np.rint(40 + 10 * x[:, 0]).astype(int))
+    run = Run("autoencoder", {"file": str(tmp_path / "ages.npz")}, {**settings, "numeric": ["y"]})
+    sweep([run], tmp_path / "s", n_jobs=1)
+    (record,) = Store(tmp_path / "s").records()
+    assert record["values"]["explained_variance"] > 0.1
+
+
+def test_order_of_the_records_is_nothing_that_a_run_releases(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(300, 3)), np.arange(300) // 150
+    np.savez(tmp_path / "sorted.npz", x=x, y=y, x_test=x, y_test=y)
+    run = Run("autoencoder", {"file": str(tmp_path / "sorted.npz")}, {"hidden": [4], "epochs": 1})
+    sweep([run], tmp_path / "s", n_jobs=1)
+    (record,) = Store(tmp_path / "s").records()
+    assert record["values"]["success"] < 0.7
+    assert "order" not in record["values"]["judged_by"]
+
+
+def test_result_of_another_judge_is_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from privacyfunnel.sweep import execute
+
+    learned, solved = Run("funnel", {"name": "digits", "n_train": 50}), Run("dca", "paper", {"beta": 0.5})
+    before = [prepare(run).key for run in (learned, solved)]
+    monkeypatch.setattr(execute, "JUDGE", "another")
+    after = [prepare(run).key for run in (learned, solved)]
+    assert [one == two for one, two in zip(before, after, strict=True)] == [False, True]
 
 
 def test_unknown_adversary(tmp_path: Path) -> None:
@@ -233,6 +337,17 @@ def test_folders_that_are_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             sweep(SQUARES, tmp_path / "new")
 
 
+def test_store_that_another_sweep_is_just_making(tmp_path: Path) -> None:
+    """Its folders are there and its header is not yet; beside anything else they are somebody else's."""
+    for name in ("ours", "other"):
+        for part in ("runs", "failed"):
+            (tmp_path / name / part).mkdir(parents=True)
+    assert counts(sweep(SQUARES, tmp_path / "ours", n_jobs=1)) == (6, 0, 6, 0)
+    (tmp_path / "other" / "notes.txt").touch()
+    with pytest.raises(DataFileError, match="holds other things"):
+        sweep(SQUARES, tmp_path / "other")
+
+
 def test_store_of_a_newer_library(tmp_path: Path) -> None:
     sweep(SQUARES[:1], tmp_path, n_jobs=1)
     header = json.loads((tmp_path / "sweep.json").read_text())
@@ -294,3 +409,64 @@ def test_worker_with_other_data_refuses(tmp_path: Path) -> None:
 def test_bad_n_jobs(tmp_path: Path, n_jobs: Any) -> None:
     with pytest.raises(InvalidInputError, match="n_jobs must be a whole number"):
         sweep(SQUARES, tmp_path, n_jobs=n_jobs)
+
+
+def test_a_private_column_has_its_name_in_a_sweep_too(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra `learned` is not installed")
+    rng = np.random.default_rng(0)
+    ages = rng.integers(20, 60, 200)
+    rows = [f"{age + rng.normal():.3f},{rng.normal():.3f},{age}" for age in ages]
+    (tmp_path / "people.csv").write_text("\n".join(["a,b,age", *rows]) + "\n")
+    data = {"file": str(tmp_path / "people.csv"), "private": "age"}
+    settings = {"n_components": 2, "epochs": 1, "hidden": [4], "numeric": ["age"]}
+    sweep([Run("funnel", data, settings)], tmp_path / "runs", n_jobs=1)
+    (row,) = Store(tmp_path / "runs").records()
+    assert row["values"]["attribute"] == "age"
+    assert "explained_variance" in row["values"]
+
+
+def test_columns_of_records_are_names_or_lists_of_names(tmp_path: Path) -> None:
+    table = tmp_path / "people.csv"
+    table.write_text("a,who,sex\n" + "".join(f"{k},name{k},{'mf'[k % 2]}\n" for k in range(20)))
+    first = load_records({"file": str(table), "private": "sex", "drop": "who"})
+    second = load_records({"file": str(table), "private": ["sex"], "drop": ["who"]})
+    assert (first.name, first.x_train.shape, first.x_test.shape) == ("sex", (14, 1), (6, 1))
+    for name in ("x_train", "y_train", "x_test", "y_test", "name"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("t.csv", {"private": ["sex", "a"]}, "private must be one column for a learned method; it is sex, a"),
+        ("t.csv", {"private": 3}, "private must name columns, as texts; it is 3"),
+        ("t.csv", {"private": [3]}, r"private must name columns, as texts; it is \[3\]"),
+        ("t.csv", {"private": []}, "name the private column, as private"),
+        ("t.csv", {"private": "sex", "drop": "b"}, "there is no column 'b'"),
+        ("t.csv", {"private": "sex", "drop": "a"}, "no column is left for X; name fewer in private and drop"),
+        ("t.npz", {"drop": "a"}, "drop belongs to CSV and Parquet files; leave it out"),
+    ],
+)
+def test_columns_that_records_cannot_have(
+    tmp_path: Path, name: str, more: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "t.csv").write_text("a,sex\n1,m\n2,f\n")
+    np.savez(tmp_path / "t.npz", x=np.eye(4), y=np.arange(4))
+    with pytest.raises(InvalidInputError, match=message):
+        load_records({"file": str(tmp_path / name), **more})
+
+
+def test_nobody_is_told_that_a_worker_was_replaced() -> None:
+    """Every learned run makes a worker grow; loky has a sentence about memory leaks for it."""
+    import re
+
+    import loky.process_executor
+
+    from privacyfunnel.sweep.workers import workers
+
+    source = Path(loky.process_executor.__file__).read_text(encoding="utf-8")
+    told = re.findall(r'"(A worker \w[^"]* while some jobs[^"]*)"', source)
+    assert told
+    with workers(2, None):
+        for sentence in told:
+            warnings.warn(sentence, UserWarning, stacklevel=1)

@@ -20,6 +20,7 @@ from privacyfunnel.sweep import Store, grid_runs, read_spec, retry_failed, sweep
 
 HERE = Path(__file__).parent
 PFUNNEL = [sys.executable, "-c", "from privacyfunnel.cli import main; main()"]
+PATHS = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
 SPEC = """
 [[runs]]
 method = "sweep_functions:held"
@@ -45,7 +46,7 @@ def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [*PFUNNEL, "sweep", "spec.toml", "--store", "runs", *more],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(HERE)},
+        env={**os.environ, "PYTHONPATH": PATHS},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -90,6 +91,61 @@ def test_killed_sweep_goes_on_where_it_was(tmp_path: Path, expected: bytes) -> N
     assert len(times) == 12 + 7 - len(kept)
 
 
+def test_local_sweep_that_loses_a_worker(tmp_path: Path, expected: bytes) -> None:
+    """As the cluster's below: who was under way is computed again, and nobody has failed."""
+    folder = folder_with_spec(tmp_path / "sweep")
+    with ClosedGate(folder) as gate:
+        process = start(folder, "--n-jobs", "2")
+        wait_until(lambda: len(begun(folder)) == 7)
+        victim = begun(folder)[6][1]
+        assert victim != process.pid
+        os.kill(victim, signal.SIGKILL)
+        gate.open()
+        finish(process)
+    assert Store(folder / "runs").failures() == []
+    assert len(begun(folder)) > 12
+    assert table(folder) == expected
+
+
+def test_interrupted_sweep_ends_at_once_with_its_workers(tmp_path: Path) -> None:
+    folder = folder_with_spec(tmp_path / "sweep")
+    with ClosedGate(folder):
+        process = start(folder, "--n-jobs", "2")
+        wait_until(lambda: len(begun(folder)) == 7)
+        os.kill(process.pid, signal.SIGINT)  # to the sweep alone: its workers still wait at the gate
+        error = process.communicate(timeout=60)[1].decode()
+        assert process.returncode == 130
+        assert "Traceback" not in error
+        wait_until(lambda: not any(alive(worker) for _, worker in begun(folder)))
+
+
+def alive(process: int) -> bool:
+    """Whether a process is there and no zombie that nobody has waited for."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_script_needs_no_guard(tmp_path: Path) -> None:
+    """Workers do not run the script that started them once more."""
+    (tmp_path / "script.py").write_text(
+        "from privacyfunnel.sweep import grid_runs, sweep\n"
+        "runs = grid_runs('sweep_functions:square', grid={'seed': range(4)})\n"
+        "print(sweep(runs, 'runs', n_jobs=2).n_computed)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": PATHS},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (ended.stdout, ended.stderr) == ("4\n", "")
+
+
 def test_two_sweeps_share_a_store(tmp_path: Path, expected: bytes) -> None:
     folder = folder_with_spec(tmp_path / "sweep")
     with ClosedGate(folder) as gate:
@@ -109,7 +165,7 @@ def cluster(**options: Any) -> Iterator[Any]:
     """Two worker processes with a thread each."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, **options
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", **options
     ) as started:
         yield started
 

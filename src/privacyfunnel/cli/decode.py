@@ -10,10 +10,11 @@ import typer
 
 from ..errors import InvalidInputError, shortened
 from . import options
+from .checks import PARTS, check_records, enough_memory, load_estimator
 
 if TYPE_CHECKING:
     from ..learned.base import LearnedFunnel
-    from ..learned.private import PrivateColumn
+    from ..learned.objectives import PrivateColumn
 
 
 def decode(
@@ -40,15 +41,12 @@ def decode(
     A model of --method conditional decodes with the private attributes: CODES must hold them too, as columns
     or arrays of the names that the model was fitted with.
     """
+    from ..files import write_records
     from .output import plural, print_facts, print_json
-    from .records import PARTS, check_kind, check_options, enough_memory, write_records
 
     begun = time.perf_counter()
-    options.check_outputs([output], [codes])
-    check_kind(output)
-    options.check_spreadsheet_safe(spreadsheet_safe, output)
-    check_options(codes, delimiter)
-    funnel: Any = options.load_estimator(model)
+    check_records(output, codes, delimiter, spreadsheet_safe=spreadsheet_safe)
+    funnel: Any = load_estimator(model)
     if not funnel.has_decoder:
         raise InvalidInputError(
             f"{model}: this is the encoder alone, which cannot reconstruct records; use the whole model, "
@@ -78,33 +76,25 @@ def decode(
 
 def _reconstructed(model: LearnedFunnel, path: str, delimiter: str | None) -> Iterator[Any]:
     """The records in parts, as the file is read."""
-    import numpy as np
-
-    from .records import is_npz, read_npz, table_records
+    from ..files import open_records
 
     columns = model.private_.columns if model.decoder_needs_private and model.private_ is not None else ()
     private = [column.name for column in columns]
     names = [str(name) for name in model.get_feature_names_out()]
-    if is_npz(path):
-        data = read_npz(path, "z", private)
-        if missing := [name for name in private if name not in data.private]:
-            raise _needs_private(path, missing[0])
-        if data.x.ndim != 2 or data.x.shape[1] != len(names):
-            raise InvalidInputError(
-                f"{path}: the codes have shape {data.x.shape} and the model's have {len(names)} components; "
-                "use codes of this model."
-            )
-        yield _decode(model, data.x, data.private, path)
-        return
-    from ..files import open_table
-
-    table = open_table(path, delimiter=delimiter)
-    table.require(names)
-    if missing := [name for name in private if name not in table.columns]:
+    source = open_records(path, delimiter=delimiter)
+    if source.table is not None:
+        source.table.require(names)
+    # Of a file that cannot be read nothing is known: reading it says why.
+    if source.columns and (missing := [name for name in private if name not in source.columns]):
         raise _needs_private(path, missing[0])
     done = 0
-    for part in table_records(table, names, private):
-        z = np.column_stack([column.to_numpy() for column in part.x.columns])
+    for part in source.parts("z", names, private):
+        z = part.array
+        if z.ndim != 2 or z.shape[1] != len(names):
+            raise InvalidInputError(
+                f"{path}: the codes have shape {z.shape} and the model's have {len(names)} components; use "
+                "codes of this model."
+            )
         yield _decode(model, z, part.private, path, done)
         done += len(part)
 
@@ -126,14 +116,14 @@ def _decode(model: LearnedFunnel, z: Any, private: dict[str, Any], path: str, do
     try:
         return decoder.inverse_transform(z, private=make_frame(columns))
     except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}") from None
+        raise error.at(path) from None
 
 
 def _typed(path: str, column: PrivateColumn, values: Any, done: int) -> Any:
     """Values of a CSV file, which are text, as the model's classes are; others as they are."""
     import numpy as np
 
-    from .records import single_values
+    from ..files.values import single_values
 
     if values.dtype.kind != "O":
         return values

@@ -15,10 +15,11 @@ import typer
 
 from ..errors import ConvergenceWarning, DataFileError
 from . import options
+from .checks import check_figure, check_outputs
 
 if TYPE_CHECKING:
-    from ..frontier import Frontier
     from ..joint import Joint
+    from ..tradeoff import Frontier
 
 _UTILITIES = (0.5, 1.0, 1.5)  # bits
 _FIGURE = "information-plane.png"
@@ -58,10 +59,10 @@ def demo(
     """
     path = os.path.join(output, _FIGURE)
     _make_folder(output)
-    options.check_outputs([path], [])
+    check_outputs([path], [])
 
     from ..datasets import paper_joint
-    from ..discrete.arguments import METHODS
+    from ..discrete.methods import METHODS
     from .output import print_json
 
     begun = time.perf_counter()
@@ -80,7 +81,7 @@ def _run_all(methods: list[str], seed: int, n_jobs: int, path: str) -> list[_Res
     """
     from multiprocessing import get_context
 
-    from ..discrete.batch import n_workers
+    from ..parallel import n_workers
     from ..progress import progress_bar
 
     tasks = [(method, seed) for method in methods]
@@ -91,7 +92,7 @@ def _run_all(methods: list[str], seed: int, n_jobs: int, path: str) -> list[_Res
         if workers > 1:
             pool = get_context("spawn").Pool(workers, initializer=_leave_interrupts_to_parent)
             solved = stack.enter_context(pool).imap_unordered(_run, tasks)
-        options.check_figure(path)  # imports matplotlib while the workers begin
+        check_figure(path)  # imports matplotlib while the workers begin
         for result in solved:
             results.append(result)
             report(len(results), len(tasks))
@@ -110,19 +111,18 @@ def _leave_interrupts_to_parent() -> None:
 
 
 def _run(task: tuple[str, int]) -> _Result:
-    import numpy as np
-
     from ..datasets import paper_joint
+    from ..discrete.methods import METHODS
     from ..discrete.solve import frontier
-    from ..frontier import TRIVIAL_METHODS
+    from ..tradeoff import TRIVIAL_METHODS
 
     method, seed = task
     joint = paper_joint()
     settings: dict[str, Any] = {}
-    if options.takes_alpha(method):
-        grid = np.geomspace(0.1, 10, 16)
+    if METHODS[method].parameter == "alpha":
+        grid = METHODS[method].first_betas(16)
         settings = {"betas": grid, "alpha": grid, "n_z": (2, 3, 4), "n_starts": 10}
-    elif options.takes_penalty(method):
+    elif METHODS[method].seconds >= 1:
         # Less than its defaults, which take many times longer; with seeds 0 and 1 it still comes within
         # 1e-3 bit of the optimum at the utilities of the table.
         settings = {"n_points": 24, "n_starts": 16, "max_steps": 500}

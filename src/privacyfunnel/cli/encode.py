@@ -10,25 +10,18 @@ import typer
 
 from ..errors import InvalidInputError
 from . import options
+from .checks import PARTS, check_records, check_width, enough_memory, load_estimator
 from .running import warn
 
 if TYPE_CHECKING:
-    from ..learned.releasing import Releasing
+    from ..learned.encoder import Releasing
 
 
 def encode(
     data: options.Samples,
     model: options.Model,
     output: options.CodesOutput,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER",
-            min=0,
-            show_default="the operating system's entropy",
-            help="Draw repeatably, for tests only.",
-        ),
-    ] = None,
+    seed: options.UnsafeSeed = None,
     shuffle: options.Shuffle = False,
     spreadsheet_safe: options.SpreadsheetSafe = False,
     decimals: Annotated[
@@ -54,15 +47,12 @@ def encode(
 
     Release once and hand out the result: a second release of the same records tells more.
     """
+    from ..files import write_records
     from .output import plural, print_facts, print_json
-    from .records import PARTS, check_kind, check_options, enough_memory, write_records
 
     begun = time.perf_counter()
-    options.check_outputs([output], [data])
-    check_kind(output)
-    options.check_spreadsheet_safe(spreadsheet_safe, output)
-    check_options(data, delimiter)
-    funnel = options.load_estimator(model)
+    check_records(output, data, delimiter, spreadsheet_safe=spreadsheet_safe)
+    funnel = load_estimator(model)
     order = None
     if seed is not None:
         import numpy as np
@@ -110,31 +100,18 @@ def _rounded(codes: Any, decimals: int | None) -> Any:
 
 def _codes(model: Releasing, data: str, delimiter: str | None) -> Iterator[Any]:
     """The codes in parts, as the file is read."""
-    from .records import is_idx, is_npz, read_images, read_npz, table_records
+    from ..files import open_records
 
-    if is_npz(data) or is_idx(data):
-        x = read_npz(data, "x").x if is_npz(data) else read_images(data)
-        width = x[0].size
-        if width != model.n_features_in_:
-            raise InvalidInputError(
-                f"{data}: a record has {width} values and the model is for {model.n_features_in_}; use data "
-                "of the kind that it was fitted on."
-            )
-        yield _transform(model, x.reshape(len(x), -1))
-        return
-    from ..files import open_table
-
-    table = open_table(data, delimiter=delimiter)
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        if len(table.columns) != model.n_features_in_:
-            raise InvalidInputError(
-                f"{data}: the file has {len(table.columns)} columns and the model, which knows no names, is "
-                f"for {model.n_features_in_}; leave out the others."
-            )
-        names = table.columns
-    table.require([str(name) for name in names])
-    for part in table_records(table, [str(name) for name in names]):
+    source = open_records(data, delimiter=delimiter)
+    names = [str(name) for name in getattr(model, "feature_names_in_", source.columns)]
+    if source.table is not None and len(names) != model.n_features_in_:
+        raise InvalidInputError(
+            f"{data}: the file has {len(names)} columns and the model, which knows no names, is for "
+            f"{model.n_features_in_}; leave out the others."
+        )
+    for part in source.parts("x", names):
+        if source.table is None:
+            check_width(data, part.x, model)
         yield _transform(model, part.x)
 
 
@@ -145,6 +122,8 @@ def _transform(model: Releasing, x: Any) -> Any:
     names = getattr(model, "feature_names_in_", None)
     if names is None and isinstance(x, pa.Table):
         x = np.column_stack([column.to_numpy() for column in x.columns])
-    elif names is not None and not isinstance(x, pa.Table):
-        x = pa.table({str(name): x[:, j] for j, name in enumerate(names)})
+    elif not isinstance(x, pa.Table):
+        x = x.reshape(len(x), -1)
+        if names is not None:
+            x = pa.table({str(name): x[:, j] for j, name in enumerate(names)})
     return model.set_output(transform="default").transform(x)

@@ -11,27 +11,34 @@ import typer
 from ..errors import DataFileError, InvalidInputError
 from ..estimators import ESTIMATORS, estimator
 from . import options
+from .checks import check_columns, check_delimiter, check_folder, enough_memory
+from .options import Option, columns
+from .settings import SETTINGS, given_settings
 
 if TYPE_CHECKING:
+    from ..files import Records
     from ..learned.base import LearnedFunnel
-    from .records import Records
+    from ..learned.verdict import Verdict
 
 _MEMORY = "use smaller --hidden layers or fewer records, or train on parts of them in Python with partial_fit"
 
 
-def _choice(*allowed: str) -> Any:
-    def check(value: str | None) -> str | None:
-        if value is not None and value not in allowed:
-            raise typer.BadParameter(f"{value!r} is unknown; choose one of {', '.join(allowed)}")
-        return value
+NAMES = {
+    "encoder_output": Option(
+        "A folder for the encoder alone, all that 'pfunnel encode' needs: hand this one on.",
+        kind=str,
+        metavar="FOLDER",
+    ),
+    "private": columns(
+        "The column, or array of an .npz file, that must not be learned (Y). Repeat for several.",
+        "y in .npz; the labels of IDX files",
+    ),
+    "drop": columns("Leave this column out of X. Repeat for several."),
+}
 
-    return check
 
-
-def _setting(help: str, default: str, metavar: str = "NUMBER", **more: Any) -> Any:
-    return typer.Option(metavar=metavar, show_default=default, help=help, **more)
-
-
+@options.with_options(SETTINGS, before="seed")
+@options.with_options(NAMES, before="method")
 def fit(
     data: options.Samples,
     output: Annotated[
@@ -44,172 +51,22 @@ def fit(
             "have each private value.",
         ),
     ],
-    encoder_output: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="A folder for the encoder alone, all that 'pfunnel encode' needs: hand this one on.",
-        ),
-    ] = None,
-    private: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default="y in .npz; the labels of IDX files",
-            help="The column, or array of an .npz file, that must not be learned (Y). Repeat for several.",
-        ),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Leave this column out of X. Repeat for several."),
-    ] = None,
     method: Annotated[
         str,
         typer.Option(
             metavar="METHOD",
-            callback=_choice(*ESTIMATORS),
-            help="What to learn: funnel, written (the funnel as the paper writes it), conditional (decoding "
-            "needs Y), deep-variational, or autoencoder (no privacy: a reference point).",
+            callback=options.choice(*ESTIMATORS),
+            help="What to learn: funnel; for comparison only, written (as the paper writes it), "
+            "written-mended and published (as its authors' program computes it); conditional (decoding needs "
+            "Y), deep-variational, or autoencoder (no privacy: a reference point).",
         ),
     ] = "funnel",
-    components: Annotated[
-        int, typer.Option("--components", "-d", metavar="NUMBER", min=1, help="Length of the code Z.")
-    ] = 64,
-    alpha: Annotated[
-        float | None, _setting("Weight of the code's noise.", "the method's", callback=options.numbers)
-    ] = None,
-    beta: Annotated[
-        float | None,
-        _setting(
-            "Weight of the reconstruction, funnel and autoencoder.",
-            "1; 0.05 as written",
-            callback=options.numbers,
-        ),
-    ] = None,
-    gamma: Annotated[
-        float | None, _setting("Weight of the reconstruction, conditional.", "1", callback=options.numbers)
-    ] = None,
-    max_leakage: Annotated[
-        float | None,
-        typer.Option(
-            metavar="BITS",
-            callback=options.numbers,
-            help="The most that fresh adversaries may find on records kept from training, funnel. The weight "
-            "of the leakage is then found for it; exit code 1 says that the budget was not met.",
-        ),
-    ] = None,
-    leakage_weight: Annotated[
-        float | None, _setting("Weight of the leakage, funnel.", "1", callback=options.numbers)
-    ] = None,
-    objective: Annotated[
-        str | None,
-        _setting(
-            "The plain sum of weights without a unit, or the paper's square (dca), funnel.",
-            "lagrangian; dca as written",
-            "lagrangian|dca",
-            callback=_choice("lagrangian", "dca"),
-        ),
-    ] = None,
-    classifier: Annotated[
-        str | None,
-        _setting(
-            "What stands for the adversary, funnel. The paper's linear one stops linear ones only.",
-            "mlp; linear as written",
-            "mlp|linear",
-            callback=_choice("mlp", "linear"),
-        ),
-    ] = None,
-    classifier_steps: Annotated[
-        int | None, _setting("Its steps for each of the encoder, funnel.", "3; 1 as written", min=1)
-    ] = None,
-    schedule: Annotated[
-        str | None,
-        _setting(
-            "Both steps at once, or the encoder's after the decoder's, which can run away, funnel.",
-            "simultaneous; alternating as written",
-            "simultaneous|alternating",
-            callback=_choice("simultaneous", "alternating"),
-        ),
-    ] = None,
-    scale: Annotated[
-        str | None,
-        _setting(
-            "Scale records column by column, by one common spread, or not at all.",
-            "auto for funnel, else none",
-            "auto|columns|common|none",
-            callback=_choice("auto", "columns", "common", "none"),
-        ),
-    ] = None,
-    validation_fraction: Annotated[
-        float | None,
-        _setting(
-            "Share of the records kept from training for the verdict, funnel.",
-            "0.1",
-            callback=options.numbers,
-        ),
-    ] = None,
-    numeric: Annotated[
-        list[str] | None,
-        _setting(
-            "A private column of whole numbers that is a number and no class. Repeat for several.",
-            "none",
-            "COLUMN",
-        ),
-    ] = None,
-    likelihood: Annotated[
-        str | None,
-        _setting(
-            "What the reconstruction error is: gaussian, bernoulli (X in [0, 1]), laplace or exponential.",
-            "gaussian",
-            "NAME",
-            callback=_choice("gaussian", "bernoulli", "laplace", "exponential"),
-        ),
-    ] = None,
-    latent: Annotated[
-        str | None,
-        _setting("Noise of the code.", "normal", "normal|laplace", callback=_choice("normal", "laplace")),
-    ] = None,
-    architecture: Annotated[
-        str | None,
-        _setting(
-            "Fully connected networks, or convolutions for square images.",
-            "mlp",
-            "mlp|conv",
-            callback=_choice("mlp", "conv"),
-        ),
-    ] = None,
-    hidden: Annotated[
-        list[int] | None,
-        _setting("Size of a hidden layer of the encoder, mlp. Repeat for several.", "500, 500", min=1),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        _setting(
-            "Passes over the records.",
-            "2,000 steps, with --max-leakage until no more is kept; else 100",
-            min=1,
-        ),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Records in a step.")] = 256,
-    learning_rate: Annotated[
-        float | None,
-        _setting("Step size of Adam.", "0.001 for funnel, else 0.0003", callback=options.numbers),
-    ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=0, help="Makes training repeatable. Not releases.")
     ] = None,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Save every epoch here; the same command goes on from there."),
-    ] = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Where to train: cpu, cuda or mps; auto takes a GPU if there is one."
-        ),
-    ] = "auto",
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
+    **more: Any,
 ) -> None:
     """Learn a code Z of the records in DATA that keeps them reconstructible and tells little about Y.
 
@@ -219,53 +76,28 @@ def fit(
 
     Exit code 1 says that training diverged, or that the budget of --max-leakage was not met.
     """
+    from ..files import open_records
     from .output import print_json
-    from .records import check_options, enough_memory, read_records
 
     begun = time.perf_counter()
-    check_options(data, delimiter, private or [], drop or [])
-    options.check_folder(output, [data])
+    check_delimiter(delimiter, [data])
+    encoder_output, private, drop = options.listed(NAMES, more).values()
+    check_columns(data, private, drop)
+    check_folder(output, [data])
     if encoder_output is not None:
-        options.check_folder(encoder_output, [data, output], encoder=True)
-    settings = {
-        "alpha": alpha,
-        "beta": beta,
-        "gamma": gamma,
-        "max_leakage": max_leakage,
-        "leakage_weight": leakage_weight,
-        "objective": objective,
-        "classifier": classifier,
-        "classifier_steps": classifier_steps,
-        "schedule": schedule,
-        "scale": scale,
-        "validation_fraction": validation_fraction,
-        "epochs": epochs,
-        "learning_rate": learning_rate,
-        "numeric": numeric or None,
-        "likelihood": likelihood,
-        "latent": latent,
-        "architecture": architecture,
-        "hidden": tuple(hidden) if hidden else None,
-    }
+        check_folder(encoder_output, [data, output], encoder=True)
     from ..learned.inputs import pick_device
 
     kind = estimator(method)
-    given = {name: value for name, value in settings.items() if value is not None}
+    given = given_settings({name: more[name] for name in SETTINGS})
     if foreign := [name for name in given if name not in kind().get_params()]:
         raise InvalidInputError(
-            f"--{foreign[0].replace('_', '-')} is no setting of --method {method}; leave it out."
+            f"{foreign[0]} is no setting of --method {method}; leave it out.", names=foreign
         )
-    pick_device(device)
-    model = kind(
-        components,
-        **given,
-        batch_size=batch_size,
-        random_state=seed,
-        checkpoint=checkpoint,
-        device=device,
-    )
+    pick_device(given.get("device", "auto"))
+    model = kind(**given, random_state=seed)
     with enough_memory(data, _MEMORY):
-        _fit(model, data, read_records(data, private or [], drop or [], delimiter), private or [])
+        _fit(model, data, open_records(data, delimiter=delimiter).records(private, drop))
     model.save(output)
     if encoder_output is not None:
         model.save(encoder_output, part="encoder")
@@ -276,14 +108,15 @@ def fit(
     if as_json:
         print_json(values)
     else:
-        _print(values)
+        _print(values, model)
     missed = values["budget"] is not None and not values["budget"]["met"]
     if missed or model.status_.name == "DIVERGED":
         raise typer.Exit(1)
 
 
-def _print(values: dict[str, Any]) -> None:
+def _print(values: dict[str, Any], model: LearnedFunnel) -> None:
     from .output import plural, print_facts
+    from .running import in_options
 
     budget = values["budget"]
     leakage = values["leakage_estimate"]
@@ -300,7 +133,7 @@ def _print(values: dict[str, Any]) -> None:
             "" if budget is None else f"{budget['target']:g} bits {'met' if budget['met'] else 'not met'}",
             "" if budget is None else f"fresh adversaries find at most {_bits(budget['upper'])}",
         ),
-        ("Status", values["status"], ""),
+        ("Status", in_options(values["status"], model.status_.names), ""),
         ("Saved", values["model"], f"{plural(values['epochs'], 'epoch')} in {values['seconds']:.1f} s"),
         ("Encoder", values["encoder"] or "", "to hand on; the model stays with its owner"),
     ]
@@ -314,16 +147,14 @@ def _bits(value: float | None) -> str:
     return "any number of bits" if value is None else f"{value:.4f} bits"
 
 
-def _fit(model: LearnedFunnel, data: str, records: Records, private: list[str]) -> None:
+def _fit(model: LearnedFunnel, data: str, records: Records) -> None:
     from ..frames import make_frame
 
     columns = records.private
-    if missing := [name for name in private if name not in columns]:
-        raise InvalidInputError(f"{data}: there is no private {missing[0]!r} in the file; check --private.")
     if not columns and model.needs_private:
         raise InvalidInputError(f"{data}: nothing says what is private; name it with --private.")
     for name, values in columns.items():
-        if len(values) != len(records) or values.ndim != 1:
+        if len(values) != len(records):
             raise InvalidInputError(
                 f"{data}: the private {name!r} has shape {values.shape} and there are {len(records)} "
                 "records; give one value for each."
@@ -332,13 +163,28 @@ def _fit(model: LearnedFunnel, data: str, records: Records, private: list[str]) 
     try:
         model.fit(records.x, private=given)
     except (InvalidInputError, DataFileError) as error:
-        raise type(error)(f"{data}: {error}") from None
+        raise error.at(data) from None
     except ValueError as error:
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(f"{data}: {str(error).splitlines()[0]}") from None
     if model.status_.name == "INTERRUPTED":
         raise KeyboardInterrupt
+
+
+def _summary(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as one flat row, with the keys of `AuditReport.summary`."""
+    several = len(verdict.guessed) > 1
+    row: dict[str, Any] = {
+        "attribute": ", ".join(one.name for one in verdict.guessed) or None,
+        "n_records": verdict.n,
+        "explained": verdict.explained,
+    }
+    for one in verdict.guessed:
+        before = f"{one.name}: " if several else ""
+        row[f"{before}success"], row[f"{before}chance"] = one.success, one.chance
+        row[f"{before}leakage"], row[f"{before}leakage_kind"] = one.bits, "lower bound"
+    return row
 
 
 def _values(model: LearnedFunnel, data: str, output: str, method: str) -> dict[str, Any]:
@@ -365,6 +211,7 @@ def _values(model: LearnedFunnel, data: str, output: str, method: str) -> dict[s
         ],
         "epochs": model.progress_.epoch,
         "verdict": None if verdict is None else str(verdict),
+        "summary": None if verdict is None else _summary(verdict),
         "status": model.status_.value,
         "finished": model.status_.ok,
         "leakage_estimate": last.get("leakage"),

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
+from .checks import check_figure, check_outputs, raise_if_interrupted
+from .problem import Problem
 
 if TYPE_CHECKING:
-    from ..frontier import Frontier
+    from ..tradeoff import Frontier
 
 _SHARES = tuple(k / 10 for k in range(1, 11))  # of H(X), the utilities that are printed
 
 
+@options.with_options({**options.SOLVING, **options.READING}, before="delimiter")
 def frontier(
     data: options.Data,
     public: options.Public,
@@ -21,23 +24,8 @@ def frontier(
     method: options.Methods = ["auto"],  # noqa: B006 (typer copies it)
     n_points: Annotated[
         int,
-        typer.Option(
-            metavar="NUMBER",
-            min=1,
-            help="How many points to solve for with each method.",
-        ),
+        typer.Option(metavar="NUMBER", min=1, help="How many points to solve for with each method."),
     ] = 40,
-    alpha: options.Alpha = None,
-    penalty: options.Penalty = None,
-    n_z: options.Symbols = None,
-    n_starts: options.Starts = 20,
-    tol: options.Tol = 1e-6,
-    max_steps: options.MaxSteps = 10_000,
-    time_limit: options.TimeLimit = 300.0,
-    n_jobs: options.Jobs = -1,
-    seed: options.Seed = None,
-    missing: options.Missing = "error",
-    max_letters: options.MaxLetters = options.LETTERS,
     delimiter: options.Delimiter = None,
     output: Annotated[
         str | None,
@@ -50,6 +38,7 @@ def frontier(
         str | None, typer.Option(metavar="FILE", help="Draw the information plane: .png, .pdf or .svg.")
     ] = None,
     as_json: options.Json = False,
+    **more: Any,
 ) -> None:
     """Trace how little must leak for each utility, between releasing nothing and releasing everything.
 
@@ -57,31 +46,18 @@ def frontier(
     convex hull of what its method found.
     """
     methods = list(dict.fromkeys(method))
-    options.check_settings(methods, alpha, penalty)
-    options.check_outputs([output, csv, plot], [data])
+    problem = Problem(data, public, private, methods, {**more, "delimiter": delimiter})
+    check_outputs([output, csv, plot], [data])
     if plot is not None:
-        options.check_figure(plot)
+        check_figure(plot)
 
     from ..discrete.solve import frontier as trace
     from ..plotting import save_figure
     from .output import describe_joint, joint_values, print_json
 
-    joint = options.read_data(data, public, private, missing, max_letters, delimiter, output is not None)
-    front = trace(
-        joint,
-        method=methods,
-        n_points=n_points,
-        alpha=alpha,
-        penalty=penalty,
-        n_z=n_z,
-        n_starts=n_starts,
-        tol=tol,
-        max_steps=max_steps,
-        time_limit=time_limit,
-        n_jobs=n_jobs,
-        rng=seed,
-    )
-    options.raise_if_interrupted(point.status for point in front.points)
+    joint = problem.read(to_be_saved=output is not None)
+    front = trace(joint, method=methods, n_points=n_points, **problem.settings)
+    raise_if_interrupted(point.status for point in front.points)
     written = [name for name in (output, csv, plot) if name is not None]
     if output is not None:
         front.save(output)

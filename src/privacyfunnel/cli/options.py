@@ -1,25 +1,21 @@
-"""The options that several commands share, with their help and checks."""
+"""The options that several commands share, with their help."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ..discrete.arguments import METHODS
-from ..discrete.batch import PAPER_METHODS
-from ..errors import DataFileError, InvalidInputError, shortened
-from ..tabulate import MAX_LETTERS
+from ..counting import MAX_LETTERS
+from ..discrete.methods import METHODS, methods_with
+from ..errors import shortened
 
-if TYPE_CHECKING:
-    from ..joint import Joint
-    from ..learned.releasing import Releasing
-    from ..solution import Status
+_Command = TypeVar("_Command", bound=Callable[..., None])
 
 
 def numbers(value: float | Sequence[float] | None) -> float | Sequence[float] | None:
@@ -38,16 +34,15 @@ def _methods(value: str | Sequence[str]) -> str | Sequence[str]:
     return value
 
 
-def _missing(value: str) -> str:
-    if value not in ("error", "letter"):
-        raise typer.BadParameter(f"{shortened(value)} is neither 'error' nor 'letter'")
-    return value
+def choice(*allowed: str) -> Callable[[str | None], str | None]:
+    """Refuses what is none of the words; an option that is not given has none."""
 
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in allowed:
+            raise typer.BadParameter(f"{shortened(value)} is unknown; choose one of {', '.join(allowed)}")
+        return value
 
-def unknown(value: str) -> str:
-    if value not in ("error", "draw", "drop"):
-        raise typer.BadParameter(f"{value!r} is neither 'error' nor 'draw' nor 'drop'")
-    return value
+    return check
 
 
 Data = Annotated[
@@ -70,23 +65,6 @@ Private = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="The column that must not be learned (Y). Repeat for several: combinations are protected.",
-    ),
-]
-Missing = Annotated[
-    str,
-    typer.Option(
-        metavar="error|letter",
-        callback=_missing,
-        help="What a missing value (in CSV an empty field) is: an error, or a letter of its own. Records "
-        "are never dropped.",
-    ),
-]
-MaxLetters = Annotated[
-    int,
-    typer.Option(
-        metavar="NUMBER",
-        min=1,
-        help="The most distinct letters that either side may have.",
     ),
 ]
 Delimiter = Annotated[
@@ -115,73 +93,13 @@ Methods = Annotated[
         + "takes exact where a proof is likely within minutes, else dca. Repeat to compare several.",
     ),
 ]
-Alpha = Annotated[
-    list[float] | None,
-    typer.Option(
-        metavar="NUMBER",
-        callback=numbers,
-        show_default="0.1",
-        help="Regularisation of dca-ridge and dca-sparse. Repeat to try several.",
-    ),
-]
-Penalty = Annotated[
-    float | None,
-    typer.Option(
-        metavar="NUMBER",
-        callback=numbers,
-        show_default="2",
-        help="Penalty of splitting, in units of |Z| · max(1, β).",
-    ),
-]
-Symbols = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--n-z",
-        metavar="NUMBER",
-        min=1,
-        show_default="max(|X|, |Y|) + 1",
-        help="How many symbols Z may have, for all methods but exact. Repeat to try several.",
-    ),
-]
-Starts = Annotated[
-    int,
-    typer.Option("--n-starts", metavar="NUMBER", min=1, help="Random starts for each setting."),
-]
-Tol = Annotated[
-    float,
-    typer.Option(
-        metavar="BITS",
-        callback=numbers,
-        help="Stop when a step changes the objective by no more; for exact, when the optimum is proved this "
-        "closely.",
-    ),
-]
-MaxSteps = Annotated[
-    int,
-    typer.Option(metavar="NUMBER", min=1, help="Steps after which a start is given up."),
-]
-TimeLimit = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS",
-        callback=numbers,
-        help="How long exact may take for a proof; after that the best release and bound so far are taken.",
-    ),
-]
-Jobs = Annotated[
-    int,
-    typer.Option(
-        "--n-jobs",
-        metavar="NUMBER",
-        help="Worker threads; -1 for all cores. The result does not depend on it.",
-    ),
-]
-Seed = Annotated[
+UnsafeSeed = Annotated[
     int | None,
     typer.Option(
         metavar="NUMBER",
         min=0,
-        help="Makes the random starts, and so the result, repeatable.",
+        show_default="the operating system's entropy",
+        help="Draw repeatably, for tests only.",
     ),
 ]
 Samples = Annotated[
@@ -222,119 +140,120 @@ SpreadsheetSafe = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
-LETTERS = MAX_LETTERS
 
+@dataclass(frozen=True)
+class Option:
+    """An option that a command hands on: a row of a table, for `with_options`."""
 
-def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
-    """Refuse, before any work, to write where it cannot be done or over a file that is read."""
-    seen = {os.path.realpath(name): "is read by this command" for name in inputs}
-    for name in outputs:
-        if name is None:
-            continue
-        real = os.path.realpath(name)
-        if real in seen:
-            raise InvalidInputError(f"{name}: this file {seen[real]}; give the output another name.")
-        seen[real] = "is another output too"
-        folder = os.path.dirname(real)
-        if os.path.isdir(real):
-            raise DataFileError(f"{name}: this is a folder; name a file in it.")
-        if not os.path.isdir(folder):
-            raise DataFileError(
-                f"{name}: there is no folder {shortened(os.path.dirname(name))}; create it first."
-            )
-        if not os.access(folder, os.W_OK):
-            raise DataFileError(
-                f"{name}: the folder may not be written; choose another one or change its permissions."
-            )
+    help: str
+    default: str = ""  # what holds where it is not given, as the help shows it; empty where `value` says it
+    kind: type = float  # bool, int, float or str
+    several: bool = False  # whether the option may be repeated
+    choices: tuple[str, ...] = ()  # all that it can be, if these are few
+    metavar: str | None = None
+    flags: tuple[str, ...] = ()  # how it is spelt, where that is not its name with dashes
+    value: Any = None  # what a command gets where it is not given
+    least: int | None = 1  # of a whole number
+    check: Callable[[Any], Any] | None = None  # instead of refusing other texts, and numbers below 0
 
-
-def check_folder(output: str, inputs: Sequence[str], *, encoder: bool = False) -> None:
-    """Refuse, before any work, a folder that cannot be written or holds something else; for an encoder,
-    anything else."""
-    real = os.path.realpath(output)
-    if real in map(os.path.realpath, inputs):
-        raise InvalidInputError(f"{output}: this is what the command reads; give the output another name.")
-    if os.path.exists(real) and not os.path.isdir(real):
-        raise DataFileError(f"{output}: this is a file; name a folder for the model.")
-    while not os.path.exists(real):
-        real = os.path.dirname(real)
-    if not os.path.isdir(real) or not os.access(real, os.W_OK):
-        raise DataFileError(
-            f"{output}: the folder may not be written; choose another one or change its permissions."
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of a command."""
+        flags = self.flags
+        more: dict[str, Any] = {"help": self.help, "show_default": self.default or True}
+        if self.kind is bool:  # without a twin that begins with --no-
+            flags = flags or ("--" + name.replace("_", "-"),)
+        else:
+            more["metavar"] = self.metavar or "|".join(self.choices) or "NUMBER"
+        if self.kind is int:
+            more["min"] = self.least
+        usual = choice(*self.choices) if self.choices else numbers if self.kind is float else None
+        declared = typer.Option(*flags, callback=self.check or usual, **more)
+        kind: Any = list[self.kind] if self.several else self.kind  # type: ignore[name-defined]
+        return Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=self.value,
+            annotation=Annotated[kind | None if self.value is None else kind, declared],
         )
-    from ..learned.model_files import ENCODER_KIND, KIND, refuse_foreign
-
-    refuse_foreign(Path(output), ENCODER_KIND if encoder else KIND)
 
 
-def load_estimator(path: str) -> Releasing:
-    """The fitted model, or the encoder alone, in a folder."""
-    if not os.path.isdir(path):
-        raise DataFileError(f"{path}: there is no such folder; name what 'pfunnel fit --output' wrote.")
-    from ..learned.persistence import load_model
-
-    return load_model(path)
+def columns(help: str, default: str = "") -> Option:
+    """An option that names columns, one each time."""
+    return Option(help, default, str, several=True, metavar="COLUMN")
 
 
-def check_figure(path: str) -> None:
-    """Refuse, before any work, a figure of an unknown kind or without matplotlib."""
-    from ..plotting import figure_kind, import_figure
-
-    figure_kind(path)
-    import_figure()
+def file(help: str, *flags: str, default: str = "") -> Option:
+    """An option that names a file."""
+    return Option(help, default, str, metavar="FILE", flags=flags)
 
 
-def takes_alpha(method: str) -> bool:
-    return method in PAPER_METHODS
+def flag(help: str) -> Option:
+    """An option that is given or not."""
+    return Option(help, kind=bool, value=False)
 
 
-def takes_penalty(method: str) -> bool:
-    return method == "splitting"
+def listed(table: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a table's options; those that may be repeated as tuples, which may be empty."""
+    return {name: tuple(given[name] or ()) if row.several else given[name] for name, row in table.items()}
 
 
-def check_settings(methods: Sequence[str], alpha: object, penalty: object) -> None:
-    """Refuse a setting that none of the methods has."""
-    for value, name, takes in ((alpha, "alpha", takes_alpha), (penalty, "penalty", takes_penalty)):
-        if value is not None and not any(map(takes, methods)):
-            owners = " and ".join(filter(takes, METHODS))
-            raise InvalidInputError(f"{name} belongs to {owners}; leave it out for {', '.join(methods)}.")
+# What solve and frontier read their joint with, besides --delimiter, and what they hand to the solver.
+READING = {
+    "missing": Option(
+        "What a missing value (in CSV an empty field) is: an error, or a letter of its own. Records are "
+        "never dropped.",
+        kind=str,
+        choices=("error", "letter"),
+        value="error",
+    ),
+    "max_letters": Option(
+        "The most distinct letters that either side may have.", kind=int, value=MAX_LETTERS
+    ),
+}
+SOLVING = {
+    "alpha": Option(
+        f"Regularisation of {' and '.join(methods_with('alpha'))}. Repeat to try several.",
+        "0.1",
+        several=True,
+    ),
+    "penalty": Option(
+        f"Penalty of {' and '.join(methods_with('penalty'))}, in units of |Z| · max(1, β).", "2"
+    ),
+    "n_z": Option(
+        "How many symbols Z may have, for all methods but exact. Repeat to try several.",
+        "max(|X|, |Y|) + 1",
+        int,
+        several=True,
+    ),
+    "n_starts": Option("Random starts for each setting.", kind=int, value=20),
+    "tol": Option(
+        "Stop when a step changes the objective by no more; for exact, when the optimum is proved this "
+        "closely.",
+        metavar="BITS",
+        value=1e-6,
+    ),
+    "max_steps": Option("Steps after which a start is given up.", kind=int, value=10_000),
+    "time_limit": Option(
+        "How long exact may take for a proof; after that the best release and bound so far are taken.",
+        metavar="SECONDS",
+        value=300.0,
+    ),
+    "n_jobs": Option(
+        "Worker threads; -1 for all cores. The result does not depend on it.", kind=int, value=-1, least=None
+    ),
+    "seed": Option("Makes the random starts, and so the result, repeatable.", kind=int, least=0),
+}
 
 
-def read_data(
-    data: str,
-    public: Sequence[str],
-    private: Sequence[str],
-    missing: str,
-    max_letters: int,
-    delimiter: str | None,
-    to_be_saved: bool,
-) -> Joint:
-    """The joint of the records; what cannot be saved later is refused now, before the work."""
-    from ..files import read_joint
-    from ..persistence import encode_labels
+def with_options(options: Mapping[str, Option], *, before: str) -> Callable[[_Command], _Command]:
+    """Give a command that takes **keywords these options too, listed before one of its own."""
 
-    joint = read_joint(
-        data, public=public, private=private, missing=missing, max_letters=max_letters, delimiter=delimiter
-    )
-    if to_be_saved:
-        encode_labels(joint.x_labels, "x_labels")
-    return joint
+    def given(command: _Command) -> _Command:
+        own = [p for p in signature(command, eval_str=True).parameters.values() if p.kind != p.VAR_KEYWORD]
+        at = [p.name for p in own].index(before)
+        added = [option.parameter(name) for name, option in options.items()]
+        named = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in own]
+        command.__signature__ = Signature([*named[:at], *added, *named[at:]])  # type: ignore[attr-defined]
+        return command
 
-
-def raise_if_interrupted(statuses: Iterable[Status | None]) -> None:
-    """End the command where a solver, asked to stop with Ctrl-C, has returned the best it had."""
-    if any(status is not None and status.name == "INTERRUPTED" for status in statuses):
-        raise KeyboardInterrupt
-
-
-def check_spreadsheet_safe(asked: bool, output: str) -> None:
-    """Refuse --spreadsheet-safe where no text is written."""
-    if asked and output.lower().endswith((".parquet", ".npz")):
-        raise InvalidInputError(f"{output}: --spreadsheet-safe belongs to CSV files; leave it out.")
-
-
-def check_table_name(path: str) -> None:
-    """Refuse, before any work, a table file of an unknown kind."""
-    from ..files import file_kind
-
-    file_kind(path)
+    return given

@@ -138,17 +138,10 @@ def describe_joint(data: str, joint: Joint) -> str:
 
 def joint_values(data: str, joint: Joint) -> dict[str, Any]:
     """What was read, for JSON."""
-    return {
-        "data": data,
-        "n_records": joint.n_samples,
-        "public": list(joint.x_names),
-        "private": list(joint.y_names),
-        "n_x": joint.n_x,
-        "n_y": joint.n_y,
-        "entropy_x": joint.entropy_x,
-        "entropy_y": joint.entropy_y,
-        "mutual_information": joint.mutual_information,
-    }
+    sides = {"public": list(joint.x_names), "private": list(joint.y_names)}
+    names = ("n_x", "n_y", "entropy_x", "entropy_y", "mutual_information")
+    numbers = {name: getattr(joint, name) for name in names}
+    return {"data": data, "n_records": joint.n_samples, **sides, **numbers}
 
 
 def bits(value: float) -> str:

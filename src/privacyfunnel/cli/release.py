@@ -5,21 +5,43 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InvalidInputError
 from . import options
+from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
+from .options import Option, columns, flag
 from .running import note, warn
 
 if TYPE_CHECKING:
     from ..files import TableFile
-    from ..mechanism import Rng, TableMechanism
-    from ..unknown import Unknown, UnknownLetters
+    from ..mechanism import TableMechanism
+    from ..unknown import UnknownLetters
 
 
+KEEPING = {
+    "public": columns(
+        "The public columns, where DATA has other names for them. Repeat for several.",
+        "as in the mechanism file",
+    ),
+    "keep": columns("Hand out this column too, unchanged. Repeat for several.", "none"),
+    "keep_all": flag("Hand out all columns but the public and the private ones."),
+    "keep_public": flag("Keep the public columns beside the released one."),
+    "keep_private": flag("Keep the private columns that the mechanism file names."),
+    "unknown": Option(
+        "What becomes of records whose letter the mechanism does not know: an error that counts them, a "
+        "symbol drawn from P(Z), which tells nothing about the letter, or no record.",
+        kind=str,
+        choices=("error", "draw", "drop"),
+        value="error",
+    ),
+}
+
+
+@options.with_options(KEEPING, before="shuffle")
 def release(
     data: options.Data,
     mechanism: Annotated[
@@ -35,56 +57,12 @@ def release(
         ),
     ],
     column: Annotated[str, typer.Option(metavar="NAME", help="Name of the released column.")] = "z",
-    public: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The public columns, where DATA has other names for them. Repeat for several.",
-            show_default="as in the mechanism file",
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            show_default="none",
-            help="Hand out this column too, unchanged. Repeat for several.",
-        ),
-    ] = None,
-    keep_all: Annotated[
-        bool,
-        typer.Option("--keep-all", help="Hand out all columns but the public and the private ones."),
-    ] = False,
-    keep_public: Annotated[
-        bool,
-        typer.Option("--keep-public", help="Keep the public columns beside the released one."),
-    ] = False,
-    keep_private: Annotated[
-        bool,
-        typer.Option("--keep-private", help="Keep the private columns that the mechanism file names."),
-    ] = False,
-    unknown: Annotated[
-        str,
-        typer.Option(
-            metavar="error|draw|drop",
-            callback=options.unknown,
-            help="What becomes of records whose letter the mechanism does not know: an error that counts "
-            "them, a symbol drawn from P(Z), which tells nothing about the letter, or no record.",
-        ),
-    ] = "error",
     shuffle: options.Shuffle = False,
     spreadsheet_safe: options.SpreadsheetSafe = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER",
-            min=0,
-            show_default="the operating system's entropy",
-            help="Draw repeatably, for tests only.",
-        ),
-    ] = None,
+    seed: options.UnsafeSeed = None,
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
+    **given: Any,
 ) -> None:
     """Release a symbol for each record of DATA, drawn from the mechanism, and nothing but that.
 
@@ -100,29 +78,23 @@ def release(
     to_stdout = output == STDOUT
     if to_stdout and as_json:
         raise InvalidInputError("stdout cannot hold both the table and --json; name a file as --output.")
+    keep, keep_all, unknown = given["keep"], given["keep_all"], given["unknown"]
     if keep and keep_all:
         raise InvalidInputError("--keep-all keeps every column that --keep can name; leave one of them out.")
     if not to_stdout:
-        options.check_outputs([output], [data, mechanism])
-        options.check_table_name(output)
-    options.check_spreadsheet_safe(spreadsheet_safe, output)
+        check_outputs([output], [data, mechanism])
+        check_table_name(output)
+    check_spreadsheet_safe(spreadsheet_safe, output)
+    check_delimiter(delimiter, [data, output])
     table_mechanism = _load(mechanism)
-    table = open_table(data, delimiter=delimiter)
-    names = _public(table_mechanism, public)
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    names = _public(table_mechanism, given["public"])
     generator = _generator(seed)
-    releasing = _Releasing(
-        table,
-        _of_texts(table_mechanism, table),
-        names,
-        column,
-        "all" if keep_all else tuple(keep or ()),
-        keep_public,
-        keep_private,
-        unknown,  # type: ignore[arg-type]  # checked when the command line was read
-        generator,
-    )
+    how = {name: given[name] for name in ("keep_public", "keep_private", "unknown")}
+    how |= {"output": column, "keep": "all" if keep_all else tuple(keep or ()), "rng": generator}
+    releasing = _Releasing(table, _of_texts(table_mechanism, table), names, how)
     kept = [name for name in releasing.header if name != column]
-    _warn(kept, names if keep_public else (), table_mechanism.private_names, keep_all, seed)
+    _warn(kept, names if given["keep_public"] else (), table_mechanism.private_names, keep_all, seed)
     strangers = releasing.strangers()
     n_records = 0
     order = None if generator is None else generator.spawn(1)[0]
@@ -198,30 +170,21 @@ def _public(mechanism: TableMechanism, named: Sequence[str] | None) -> tuple[str
 def _of_texts(mechanism: TableMechanism, table: TableFile) -> TableMechanism:
     """The mechanism for this file: the values of a CSV file are text, so the letter 7 is "7" there."""
     from ..files import CsvFile
-
-    def text(letter: Any) -> Any:
-        if isinstance(letter, tuple):
-            return tuple(map(text, letter))
-        return letter if letter is None else str(letter)
+    from ..files.values import as_text
 
     if not isinstance(table, CsvFile):
         return mechanism
-    return replace(mechanism, x_labels=tuple(text(letter) for letter in mechanism.x_labels))
+    return mechanism._with(x_labels=tuple(map(as_text, mechanism.x_labels)))
 
 
 @dataclass
 class _Releasing:
-    """A table on its way out."""
+    """A table on its way out; `how` is what `release_frame` takes."""
 
     table: TableFile
     mechanism: TableMechanism
     public: tuple[str, ...]
-    column: str
-    keep: str | tuple[str, ...]
-    keep_public: bool
-    keep_private: bool
-    unknown: Unknown
-    rng: Rng
+    how: dict[str, Any]
 
     def __post_init__(self) -> None:
         """Refuse, before any record is read, what cannot be released."""
@@ -230,9 +193,9 @@ class _Releasing:
         try:
             self.header: list[str] = self._released(self.table.schema().empty_table()).column_names
         except InvalidInputError as error:
-            message = str(error).removeprefix("release_frame: ")
-            message = message.replace("pass another name as output", "choose another --column")
-            raise InvalidInputError(f"{self.table.path}: {message}") from None
+            told = str(error).replace("pass another name as output", "choose another --column")
+            told = told.removeprefix("release_frame: ")
+            raise InvalidInputError(f"{self.table.path}: {told}", names=error.names) from None
         self.wanted = [name for name in self.wanted if name in self.public or name in self.header]
 
     def strangers(self) -> UnknownLetters:
@@ -251,7 +214,7 @@ class _Releasing:
                 frame = nw.from_native(pa.Table.from_batches([batch]), eager_only=True)
                 columns = [frame[name] for name in self.public]
                 found.add(search_letters(letters, columns), columns)
-        if found.n_unknown and self.unknown == "error":
+        if found.n_unknown and self.how["unknown"] == "error":
             raise found.error(self.table.path)
         return found
 
@@ -267,16 +230,7 @@ class _Releasing:
                 yield self._released(pa.Table.from_batches([batch]))
 
     def _released(self, part: Any) -> Any:
-        return self.mechanism.release_frame(
-            part,
-            self.public,
-            output=self.column,
-            keep=self.keep,
-            keep_public=self.keep_public,
-            keep_private=self.keep_private,
-            unknown=self.unknown,
-            rng=self.rng,
-        )
+        return self.mechanism.release_frame(part, self.public, **self.how)
 
 
 def _warn(

@@ -12,8 +12,9 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache, partial
 from types import FrameType
 from typing import Any
 
@@ -28,15 +29,8 @@ _LONGEST_WORD, _LONGEST_LINE = 300, 2000  # characters of what is printed of a m
 # The base of every complaint about arguments; typer does not export it.
 _UsageProblem: Any = typer.BadParameter.__mro__[2]
 
-_NAMES = (
-    "beta|min_utility|max_leakage|alpha|penalty|n_z|n_starts|n_points|n_jobs|tol|max_steps|time_limit|"
-    "max_letters|learning_rate|batch_size|leakage_weight|classifier_steps|gamma|max_success|min_psnr|"
-    "many_draws|n_repeats"
-)
-# A name that is not quoted (that would be a column's), or name='value' for names that are also plain words.
-_OPTION = re.compile(
-    rf"(?<![\w'\"-])(?:({_NAMES})(?![\w'\"-])|(missing|method|unknown)=[\"']?([\w-]+)[\"']?)"
-)
+# Arguments of the library that the commands call something else.
+_OTHER_NAMES = {"random_state": "seed", "rng": "seed"}
 # What is said about arguments, in words that help.
 _USAGE_WORDS = {
     r"Input should be a valid number.*": "it must be a number, such as 0.5",
@@ -53,7 +47,8 @@ _PREFIX = re.compile(
 def run(argv: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     _prepare_streams()
-    with _one_line_warnings(), _ending_on_signals():
+    name = _command_of(argv)
+    with _one_line_warnings(name), _ending_on_signals():
         try:
             code = _invoke(argv)
             sys.stdout.flush()
@@ -69,7 +64,7 @@ def run(argv: Sequence[str]) -> int:
         except _UsageProblem as problem:
             return _complain(_usage(problem), BAD_INPUT)
         except PrivacyFunnelError as error:
-            return _complain(in_options(str(error)), BAD_INPUT)
+            return _complain(in_options(str(error), error.names, name), BAD_INPUT)
         except MemoryError:
             return _complain(
                 "there is not enough memory for tables of this size; group letters, or lower --n-z.",
@@ -124,14 +119,43 @@ def note(message: str) -> None:
     _line("note", message, typer.colors.CYAN)
 
 
-def in_options(message: str) -> str:
-    """A message of the library in the words of the command line: min_utility is --min-utility here."""
+def in_options(message: str, names: Iterable[str], command: str | None = None) -> str:
+    """A message of the library in the words of the command line: min_utility is --min-utility here.
 
-    def option(found: re.Match[str]) -> str:
-        name, word, value = found.groups()
-        return f"--{word} {value}" if word else "--" + name.replace("_", "-")
+    A file of runs spells arguments as Python does: for `sweep` only its own options are options. `names` are
+    the arguments that the message speaks of; method='dca' becomes --method dca. One in quotes is a column's.
+    A name that is also a plain word stays after an article, and where another place gives it a value:
+    "missing values; pass missing='letter'".
+    """
+    message = _PREFIX.sub("", message)
+    options = _options("sweep" if command == "sweep" else None)
+    known = {name: spelt for name in names if (spelt := options.get(_OTHER_NAMES.get(name, name)))}
+    for name, spelt in known.items():
+        bare = rf"(?<![\w'\"-]){name}(?![\w'\"-])"
+        valued = rf"{bare}=(?P<quote>['\"]?)(?:True\b|(?P<value>[\w-]*(?:\.\w+)*))(?P=quote)"
+        message, n = re.subn(valued, partial(_with_value, spelt), message)
+        if "_" in name or not n:
+            message = re.sub(bare if "_" in name else rf"(?<!\ba ){bare}", spelt, message)
+    return message
 
-    return _OPTION.sub(option, _PREFIX.sub("", message)).replace("shuffle=True", "--shuffle")
+
+def _with_value(option: str, found: re.Match[str]) -> str:
+    return f"{option} {found['value']}" if found["value"] else option
+
+
+@cache
+def _options(name: str | None) -> dict[str, str]:
+    """How the parameters of a command, or of all of them, are spelt on the command line."""
+    from .app import command
+
+    commands = command().commands
+    some = commands.values() if name is None else [commands[name]]
+    return {p.name: p.opts[0] for one in some for p in one.params if p.param_type_name == "option"}
+
+
+def _command_of(argv: Sequence[str]) -> str | None:
+    """The command of a line: what comes first besides options of pfunnel itself, which take no values."""
+    return next((word for word in argv if not word.startswith("-")), None)
 
 
 def _usage(problem: Any) -> str:
@@ -184,9 +208,9 @@ def _discard(stream: Any, own: Any) -> None:
 
 
 @contextmanager
-def _one_line_warnings() -> Iterator[None]:
+def _one_line_warnings(command: str | None) -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        warn(in_options(str(message)))
+        warn(in_options(str(message), getattr(message, "names", ()), command))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", PrivacyFunnelWarning)

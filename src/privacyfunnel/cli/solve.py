@@ -10,61 +10,33 @@ import typer
 from ..errors import InvalidInputError
 from ..uncertainty import LEVEL
 from . import options
-from .kept import check_kept, kept_facts, measured_kept
+from .checks import check_outputs, raise_if_interrupted
+from .options import Option, columns
+from .problem import Problem, kept_facts, measured_kept
 
 if TYPE_CHECKING:
     from ..joint import Joint
     from ..solution import Solution
 
 
+TARGETS = {
+    "beta": Option("Target: minimise leakage − β · utility."),
+    "min_utility": Option("Target: the least leakage with at least this utility I(Z;X).", metavar="BITS"),
+    "max_leakage": Option("Target: the most utility with at most this leakage I(Z;Y).", metavar="BITS"),
+}
+KEEP = columns(
+    "A column that is to be handed out beside z: what it tells, alone and with z, is measured. Repeat for "
+    "several."
+)
+
+
+@options.with_options({**options.SOLVING, **options.READING}, before="delimiter")
+@options.with_options({**TARGETS, "keep": KEEP}, before="method")
 def solve(
     data: options.Data,
     public: options.Public,
     private: options.Private,
-    beta: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            callback=options.numbers,
-            help="Target: minimise leakage − β · utility.",
-        ),
-    ] = None,
-    min_utility: Annotated[
-        float | None,
-        typer.Option(
-            metavar="BITS",
-            callback=options.numbers,
-            help="Target: the least leakage with at least this utility I(Z;X).",
-        ),
-    ] = None,
-    max_leakage: Annotated[
-        float | None,
-        typer.Option(
-            metavar="BITS",
-            callback=options.numbers,
-            help="Target: the most utility with at most this leakage I(Z;Y).",
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="A column that is to be handed out beside z: what it tells, alone and with z, is measured. "
-            "Repeat for several.",
-        ),
-    ] = None,
     method: options.Method = "auto",
-    alpha: options.Alpha = None,
-    penalty: options.Penalty = None,
-    n_z: options.Symbols = None,
-    n_starts: options.Starts = 20,
-    tol: options.Tol = 1e-6,
-    max_steps: options.MaxSteps = 10_000,
-    time_limit: options.TimeLimit = 300.0,
-    n_jobs: options.Jobs = -1,
-    seed: options.Seed = None,
-    missing: options.Missing = "error",
-    max_letters: options.MaxLetters = options.LETTERS,
     delimiter: options.Delimiter = None,
     output: Annotated[
         str | None,
@@ -73,6 +45,7 @@ def solve(
         ),
     ] = None,
     as_json: options.Json = False,
+    **more: Any,
 ) -> None:
     """Find what to release of the public columns: useful, and telling little about the private ones.
 
@@ -83,48 +56,26 @@ def solve(
     release found, exact on these records, and a 95 % interval for its leakage on the population that the
     records come from.
     """
-    targets = {"beta": beta, "min_utility": min_utility, "max_leakage": max_leakage}
+    targets: dict[str, Any] = {name: more[name] for name in TARGETS}
     named = [name for name, value in targets.items() if value is not None]
     if len(named) != 1:
         raise InvalidInputError(
-            f"pass exactly one of beta, min_utility and max_leakage; got {' and '.join(named) or 'none'}."
+            f"pass exactly one of beta, min_utility and max_leakage; got {' and '.join(named) or 'none'}.",
+            names=targets,
         )
-    options.check_settings([method], alpha, penalty)
-    options.check_outputs([output], [data])
-    kept = tuple(keep or ())
-    check_kept(data, kept, public, private, delimiter)
+    more["delimiter"] = delimiter
+    problem = Problem(data, public, private, [method], more, more["keep"] or ())
+    check_outputs([output], [data])
 
     from ..discrete.solve import solve as find
     from .output import print_json
 
-    joint = options.read_data(data, public, private, missing, max_letters, delimiter, output is not None)
-    solution = find(
-        joint,
-        beta=beta,
-        min_utility=min_utility,
-        max_leakage=max_leakage,
-        method=method,
-        alpha=alpha,
-        penalty=penalty,
-        n_z=n_z,
-        n_starts=n_starts,
-        tol=tol,
-        max_steps=max_steps,
-        time_limit=time_limit,
-        n_jobs=n_jobs,
-        rng=seed,
-    )
-    options.raise_if_interrupted([solution.status])
-    values = _values(data, joint, solution, seed) | {"output": output}
-    values["kept"] = measured_kept(
-        data,
-        solution.mechanism,
-        kept,
-        public=public,
-        private=private,
-        max_letters=max_letters,
-        delimiter=delimiter,
-    )
+    joint = problem.read(to_be_saved=output is not None)
+    beside = problem.read_kept()
+    solution = find(joint, **targets, method=method, **problem.settings)
+    raise_if_interrupted([solution.status])
+    values = _values(data, joint, solution, more["seed"]) | {"output": output}
+    values["kept"] = measured_kept(solution.mechanism, beside)
     if output is not None:
         solution.mechanism.save(output)
     if as_json:
@@ -138,11 +89,10 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
     from .output import joint_values
 
     interval = solution.leakage_interval(level=LEVEL, rng=seed)
-    targets = {name: getattr(solution, name) for name in ("beta", "min_utility", "max_leakage")}
     return {
         "command": "solve",
         **joint_values(data, joint),
-        "target": {name: value for name, value in targets.items() if value is not None},
+        "target": {solution.target.kind: solution.target.value},
         "method": solution.method,
         "status": solution.status.name,
         "converged": solution.status.ok,
@@ -202,8 +152,8 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
             f"{'chosen by auto; ' if asked_method == 'auto' else ''}{plural(solution.n_steps, 'step')}, "
             f"{solution.seconds:.2f} s",
         ),
-        ("Status", in_options(solution.status.value), ""),
-        *[("Note", in_options(note), "") for note in solution.notes],
+        ("Status", in_options(solution.status.value, solution.status.names), ""),
+        *[("Note", in_options(note, values["target"]), "") for note in solution.notes],
     ]
     if solution.lower_bound is not None:
         facts.insert(4, ("Proved", _bound(solution), f"a bound; {solution.gap:.1g} bit from what was found"))
@@ -233,11 +183,12 @@ def _headline(values: dict[str, Any]) -> str:
 def _target(solution: Solution) -> str:
     from .output import bits
 
-    if solution.beta is not None:
-        return f"the least I(Z;Y) − {solution.beta:g} · I(Z;X), which is {bits(solution.objective)} bit here"
-    if solution.min_utility is not None:
-        return f"the least leakage with utility ≥ {solution.min_utility:g} bit"
-    return f"the most utility with leakage ≤ {solution.max_leakage:g} bit"
+    value = solution.target.value
+    return {
+        "beta": f"the least I(Z;Y) − {value:g} · I(Z;X), which is {bits(solution.objective)} bit here",
+        "min_utility": f"the least leakage with utility ≥ {value:g} bit",
+        "max_leakage": f"the most utility with leakage ≤ {value:g} bit",
+    }[solution.target.kind]
 
 
 def _bound(solution: Solution) -> str:
@@ -245,8 +196,8 @@ def _bound(solution: Solution) -> str:
     from .output import bits
 
     bound = solution.lower_bound or 0.0
-    if solution.beta is not None:
-        return f"no release has I(Z;Y) − {solution.beta:g} · I(Z;X) below {bits(bound)} bit"
-    if solution.min_utility is not None:
-        return f"every release of that utility leaks at least {bits(bound)} bit"
-    return f"no release of that leakage has a utility above {bits(-bound)} bit"
+    return {
+        "beta": f"no release has I(Z;Y) − {solution.target.value:g} · I(Z;X) below {bits(bound)} bit",
+        "min_utility": f"every release of that utility leaks at least {bits(bound)} bit",
+        "max_leakage": f"no release of that leakage has a utility above {bits(-bound)} bit",
+    }[solution.target.kind]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InvalidInputError
 from . import options
+from .checks import check_outputs
 
 if TYPE_CHECKING:
     from ..sweep import Store, Summary
@@ -28,7 +30,7 @@ Scheduler = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Compute on a cluster instead: tcp://host:port is Dask, ray or ray://host:port is Ray.",
+        help="Compute on the Dask cluster of this scheduler instead, such as tcp://host:8786.",
     ),
 ]
 
@@ -100,11 +102,7 @@ def _compute(what: str, store: str, n_jobs: int, scheduler: str | None, as_json:
             {
                 "command": "sweep",
                 "store": store,
-                "n_runs": summary.n_runs,
-                "n_reused": summary.n_reused,
-                "n_computed": summary.n_computed,
-                "n_failed": summary.n_failed,
-                "seconds": summary.seconds,
+                **asdict(summary),
                 "errors": _errors(failures),
             }
         )
@@ -180,7 +178,7 @@ def _export(store: Store, output: str | None, timings: bool, as_json: bool) -> N
 
     if output is None:
         raise InvalidInputError("export needs --output, the .csv or .parquet file to write.")
-    options.check_outputs([output], [])
+    check_outputs([output], [])
     n_runs = store.export(output, timings=timings)
     if as_json:
         print_json({"command": "sweep export", "store": str(store.path), "n_runs": n_runs, "written": output})

@@ -3,7 +3,8 @@
 They are looked for in the folder named by the environment variable PRIVACYFUNNEL_DATA first.
 """
 
-from .images import ImageSet, load_digits, load_fashion_mnist, load_mnist, read_idx
+from ..files.idx import read_idx
+from .images import ImageSet, load_digits, load_fashion_mnist, load_mnist
 from .joints import (
     KnownJoint,
     deterministic,

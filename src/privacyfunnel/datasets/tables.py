@@ -20,72 +20,46 @@ DATA_FOLDER_VARIABLE = "PRIVACYFUNNEL_DATA"
 # OpenML 1119 is UCI's training part, as the file of the folder; 1590 would be training and test merged.
 _ADULT_ON_OPENML = 1119
 
-_GERMAN_CODES = {
-    "status": {
-        "A11": "< 0 DM",
-        "A12": "0 to 200 DM",
-        "A13": ">= 200 DM or salary account",
-        "A14": "no account",
-    },
-    "credit_history": {
-        "A30": "none, or all paid",
-        "A31": "all paid at this bank",
-        "A32": "existing paid till now",
-        "A33": "delayed in the past",
-        "A34": "critical account",
-    },
-    "purpose": {
-        "A40": "new car",
-        "A41": "used car",
-        "A42": "furniture",
-        "A43": "radio or television",
-        "A44": "domestic appliances",
-        "A45": "repairs",
-        "A46": "education",
-        "A48": "retraining",
-        "A49": "business",
-        "A410": "others",
-    },
-    "savings": {
-        "A61": "< 100 DM",
-        "A62": "100 to 500 DM",
-        "A63": "500 to 1000 DM",
-        "A64": ">= 1000 DM",
-        "A65": "unknown or none",
-    },
-    "employment": {
-        "A71": "unemployed",
-        "A72": "< 1 year",
-        "A73": "1 to 4 years",
-        "A74": "4 to 7 years",
-        "A75": ">= 7 years",
-    },
-    "personal_status": {
-        "A91": "male: divorced or separated",
-        "A92": "female: divorced, separated or married",
-        "A93": "male: single",
-        "A94": "male: married or widowed",
-        "A95": "female: single",
-    },
-    "other_debtors": {"A101": "none", "A102": "co-applicant", "A103": "guarantor"},
-    "property": {
-        "A121": "real estate",
-        "A122": "savings agreement or life insurance",
-        "A123": "car or other",
-        "A124": "unknown or none",
-    },
-    "installment_plans": {"A141": "bank", "A142": "stores", "A143": "none"},
-    "housing": {"A151": "rent", "A152": "own", "A153": "free"},
-    "skill_level": {
-        "A171": "unemployed or unskilled, non-resident",
-        "A172": "unskilled, resident",
-        "A173": "skilled",
-        "A174": "management or highly qualified",
-    },
-    "telephone": {"A191": "none", "A192": "registered"},
-    "foreign_worker": {"A201": "yes", "A202": "no"},
-    "credit": {"1": "good", "2": "bad"},
+# Number of the first code of each column, and what it and the next ones mean; 7 of the purposes, vacation,
+# is in the key and not in the table.
+_GERMAN_KEY: dict[str, tuple[Any, ...]] = {
+    "status": (11, "< 0 DM", "0 to 200 DM", ">= 200 DM or salary account", "no account"),
+    "credit_history": (
+        *(30, "none, or all paid", "all paid at this bank", "existing paid till now", "delayed in the past"),
+        "critical account",
+    ),
+    "purpose": (
+        *(40, "new car", "used car", "furniture", "radio or television", "domestic appliances", "repairs"),
+        *("education", "vacation", "retraining", "business"),
+    ),
+    "savings": (61, "< 100 DM", "100 to 500 DM", "500 to 1000 DM", ">= 1000 DM", "unknown or none"),
+    "employment": (71, "unemployed", "< 1 year", "1 to 4 years", "4 to 7 years", ">= 7 years"),
+    "personal_status": (
+        *(91, "male: divorced or separated", "female: divorced, separated or married", "male: single"),
+        *("male: married or widowed", "female: single"),
+    ),
+    "other_debtors": (101, "none", "co-applicant", "guarantor"),
+    "property": (
+        121,
+        "real estate",
+        "savings agreement or life insurance",
+        "car or other",
+        "unknown or none",
+    ),
+    "installment_plans": (141, "bank", "stores", "none"),
+    "housing": (151, "rent", "own", "free"),
+    "skill_level": (
+        *(171, "unemployed or unskilled, non-resident", "unskilled, resident", "skilled"),
+        "management or highly qualified",
+    ),
+    "telephone": (191, "none", "registered"),
+    "foreign_worker": (201, "yes", "no"),
 }
+_GERMAN_CODES = {
+    column: {f"A{first + i}": word for i, word in enumerate(words)}
+    for column, (first, *words) in _GERMAN_KEY.items()
+} | {"credit": {"1": "good", "2": "bad"}}
+_GERMAN_CODES["purpose"]["A410"] = "others"
 
 
 def load_german_credit() -> Any:
@@ -206,21 +180,8 @@ def _adult_from_file(path: Path) -> dict[str, list[str]]:
 
 
 def _adult_from_openml() -> dict[str, list[str]]:
-    try:
-        from sklearn.datasets import fetch_openml
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"load_adult: fetching from OpenML needs scikit-learn: pip install scikit-learn, or set "
-            f"{DATA_FOLDER_VARIABLE} to a folder that holds adult/adult.csv.gz."
-        ) from error
-    try:
-        # This parser works without pandas; it gives categories as numbers.
-        bunch = fetch_openml(data_id=_ADULT_ON_OPENML, as_frame=False, parser="liac-arff")
-    except (OSError, ValueError) as error:
-        raise DataFileError(
-            f"load_adult: cannot fetch the table from OpenML ({error}); try again when online, or set "
-            f"{DATA_FOLDER_VARIABLE} to a folder that holds adult/adult.csv.gz."
-        ) from error
+    # This parser works without pandas; it gives categories as numbers.
+    bunch = fetched("load_adult", "table", "adult/adult.csv.gz", _ADULT_ON_OPENML, "liac-arff")
     columns = {}
     for name, values in zip(bunch.feature_names, np.asarray(bunch.data, dtype=np.float64).T, strict=True):
         words = bunch.categories.get(name)
@@ -229,6 +190,23 @@ def _adult_from_openml() -> dict[str, list[str]]:
         columns[name.rstrip(":")] = texts
     columns["income-per-year"] = [str(value) for value in bunch.target]
     return columns
+
+
+def fetched(caller: str, what: str, file: str, data_id: int, parser: str) -> Any:
+    """A set of OpenML, as scikit-learn gives it; `file` would be in the folder instead."""
+    remedy = f"set {DATA_FOLDER_VARIABLE} to a folder that holds {file}"
+    try:
+        from sklearn.datasets import fetch_openml
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{caller}: fetching from OpenML needs scikit-learn: pip install scikit-learn, or {remedy}."
+        ) from error
+    try:
+        return fetch_openml(data_id=data_id, as_frame=False, parser=parser)
+    except (OSError, ValueError) as error:
+        raise DataFileError(
+            f"{caller}: cannot fetch the {what} from OpenML ({error}); try again when online, or {remedy}."
+        ) from error
 
 
 def _read_csv(stream: IO[bytes]) -> dict[str, list[str]]:

@@ -3,50 +3,123 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
 
 import numpy as np
 
-from ..checks import finite_number, shown, whole_number
+from ..checks import finite_number, memory_size, shown, whole_number
 from ..errors import InfeasibleError, InvalidInputError
 from ..joint import Joint
-from .batch import DETERMINISTIC, ITERATIVE, PAPER_METHODS, as_seed, n_workers
-from .problem import NATS_PER_BIT, Problem
+from ..measures import Measures
+from ..parallel import n_workers
+from ..solution import Target, TargetKind
+from .batch import as_seed
+from .methods import FALLBACK, METHODS, methods_with
+from .problem import Problem
 from .search import Options
 
-METHODS = ("auto", "exact", *ITERATIVE, *DETERMINISTIC)
-DEFAULT_ALPHA = 0.1
-TARGETS = ("beta", "min_utility", "max_leakage")
+TARGETS: tuple[TargetKind, ...] = get_args(TargetKind)
 # Utilities this close above H(X), in bits, are H(X) but for rounding.
 ROUNDING = 1e-9
 # Tables of one size that a solver holds besides its starts.
 WORKING_TABLES = 10
-# Taken for the size of memory where the system does not tell it.
-USUAL_MEMORY = 16 * 2**30
 
 
 def check_target(
-    joint: Joint, beta: float | None, min_utility: float | None, max_leakage: float | None
-) -> tuple[str, float]:
-    """The one target that is given, and its value."""
+    joint: Joint,
+    beta: float | None,
+    min_utility: float | None,
+    max_leakage: float | Mapping[str, float] | None,
+    measures: Measures | None = None,
+) -> Target:
+    """The one target that is given, in the units of the measures.
+
+    Where private columns have a budget each, that is to use at most all of each.
+    """
     require_joint(joint, "solve")
+    if isinstance(max_leakage, Mapping):
+        max_leakage = 1.0
     given = dict(zip(TARGETS, (beta, min_utility, max_leakage), strict=True))
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
         raise InvalidInputError(
-            f"solve: pass exactly one of beta, min_utility and max_leakage; got {', '.join(named) or 'none'}."
+            "solve: pass exactly one of beta, min_utility and max_leakage; "
+            f"got {', '.join(named) or 'none'}.",
+            names=TARGETS,
         )
     value = finite_number(named[0], given[named[0]], 0.0)
-    if min_utility is None:
-        return named[0], value
-    if value > joint.entropy_x + ROUNDING:
+    measures = measures or Measures()
+    if named[0] == "max_leakage":
+        _require_possible(joint, value, measures)
+    if named[0] != "min_utility":
+        return Target(named[0], value)
+    plain = measures.utility == "information"
+    most = joint.entropy_x if plain else measures.utility_of(joint.p_x, np.eye(joint.n_x))
+    if value > most + ROUNDING * (1.0 if plain else most):
+        unit, whole = measures.scale.utility_unit, f"{'H(X) = ' if plain else ''}{most:.6g}"
         raise InfeasibleError(
-            f"solve: min_utility = {value:g} bit is more than H(X) = {joint.entropy_x:.6g} bit, "
-            "the utility of releasing X itself. Ask for less."
+            f"solve: min_utility = {value:g}{unit} is more than {whole}{unit}, the utility of releasing X "
+            "itself. Ask for less.",
+            names=("min_utility",),
         )
-    return named[0], min(value, joint.entropy_x)
+    return Target(named[0], min(value, most))
+
+
+def _require_possible(joint: Joint, value: float, measures: Measures) -> None:
+    least = measures.without_release(joint.p_y)
+    if value < least - ROUNDING:
+        raise InfeasibleError(
+            f"solve: max_leakage = {value:g} is proved impossible: without any release an attacker who "
+            f"guesses the most frequent private value is right {least:.6g} of the time. Allow that or more.",
+            names=("max_leakage",),
+        )
+
+
+def check_measures(
+    joint: Joint, utility: Any, leakage: Any, max_lift: Any, methods: Sequence[str], limit: Any = None
+) -> Measures:
+    """What useful and private mean, if the methods know it for a joint of this size.
+
+    `limit` is that on leakage: with a mapping, private columns have a budget each.
+    """
+    measures = Measures.of(joint, utility, leakage, max_lift)
+    if isinstance(limit, Mapping):
+        measures = measures.with_budgets(joint, limit)
+    if measures.plain:
+        return measures
+    scale, knowing = measures.scale, [name for name, row in METHODS.items() if row.proof]
+    lifted = "" if scale.max_lift is None else " with max_lift"
+    for name in methods:
+        if name not in knowing:
+            raise InvalidInputError(
+                f"method={name!r} knows information alone; use {' or '.join(map(repr, knowing))} for utility "
+                f"{scale.utility!r} and leakage {scale.leakage!r}{lifted}.",
+                names=("method",),
+            )
+    n_y = int((joint.p_y > 0).sum())
+    if scale.budgets and scale.utility == "information":
+        raise InvalidInputError(
+            "solve: a limit for each private column is offered for the utility Distance or Task; pass one, "
+            "or one max_leakage for all columns together.",
+            names=("utility", "max_leakage"),
+        )
+    if n_y <= 2 and not scale.budgets:
+        return measures
+    if scale.utility == "information":
+        raise InvalidInputError(
+            f"solve: with {n_y} private values the utility 'information' goes with leakage 'information' "
+            f"alone, and {scale.leakage!r}{lifted} with a Distance or a Task; pass one, or merge private "
+            "values into two.",
+            names=("utility", "leakage", "max_lift"),
+        )
+    if scale.leakage == "information" and scale.max_lift is not None:
+        raise InvalidInputError(
+            f"solve: with {n_y} private values max_lift goes with leakage 'success' or 'parity', not with "
+            "'information'; pass one of them, or merge private values into two.",
+            names=("leakage", "max_lift"),
+        )
+    return measures
 
 
 def require_joint(joint: Any, name: str) -> None:
@@ -58,10 +131,12 @@ def require_joint(joint: Any, name: str) -> None:
 def check_method(method: Any, n_z: Any) -> None:
     """Refuse an unknown method, and n_z for the one that does not have it."""
     if method not in METHODS:
-        raise InvalidInputError(f"method must be one of {', '.join(METHODS)}; it is {shown(method)}.")
-    if method == "exact" and n_z is not None:
         raise InvalidInputError(
-            "n_z belongs to the local methods; exact finds the best number of symbols itself."
+            f"method must be one of {', '.join(METHODS)}; it is {shown(method)}.", names=("method",)
+        )
+    if n_z is not None and method not in methods_with("n_z"):
+        raise InvalidInputError(
+            "n_z belongs to the local methods; exact finds the best number of symbols itself.", names=("n_z",)
         )
 
 
@@ -73,17 +148,24 @@ def check_methods(method: Any, n_z: Any) -> tuple[str, ...]:
     return names
 
 
+def check_settings(methods: Sequence[str], alpha: object, penalty: object) -> None:
+    """Refuse a setting that none of the methods has."""
+    for name, value in (("alpha", alpha), ("penalty", penalty)):
+        owners = methods_with(name)
+        if value is not None and not set(owners) & set(methods):
+            raise InvalidInputError(
+                f"{name} belongs to {' and '.join(owners)}; leave it out for {', '.join(methods)}.",
+                names=(name,),
+            )
+
+
 def own_settings(name: str, names: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:
     """The settings n_z, alpha and penalty for one of several methods: those that it has.
 
     What none of them has is left, for `make_options` to refuse.
     """
-    owners = {
-        "n_z": [one for one in names if one != "exact"],
-        "alpha": [one for one in names if one in PAPER_METHODS],
-        "penalty": [one for one in names if one == "splitting"],
-    }
-    return {key: value if name in (owners[key] or names) else None for key, value in settings.items()}
+    owners = {key: [one for one in names if one in methods_with(key)] or names for key in settings}
+    return {key: value if name in owners[key] else None for key, value in settings.items()}
 
 
 def check_betas(betas: Any) -> list[float]:
@@ -95,6 +177,7 @@ def check_betas(betas: Any) -> list[float]:
 
 def make_options(
     problem: Problem,
+    kind: str,
     method: str,
     n_z: int | Sequence[int] | None,
     n_starts: int,
@@ -105,19 +188,17 @@ def make_options(
     rng: Any,
     n_jobs: int,
 ) -> Options:
-    """How a method is run; `auto` is run like `dca`, which it falls back on."""
-    if alpha is not None and method not in PAPER_METHODS:
-        raise InvalidInputError(f"alpha belongs to {' and '.join(PAPER_METHODS)}; leave it out for {method}.")
-    if penalty is not None and method != "splitting":
-        raise InvalidInputError(f"penalty belongs to splitting; leave it out for {method}.")
+    """How a method is run for a target of this kind; one that looks for a proof is run like that which it
+    falls back on."""
+    check_settings([method], alpha, penalty)
     n_workers(n_jobs)  # checked before any work
     default = max(problem.n_x, problem.n_y) + 1
     return Options(
-        method="dca" if method in ("auto", "exact") else method,
+        method=FALLBACK if METHODS[method].proof else method,
         n_z=tuple(whole_number("n_z", n) for n in ([default] if n_z is None else _several(n_z))),
         n_starts=whole_number("n_starts", n_starts),
         parameters=_parameters(method, alpha, penalty),
-        tol=finite_number("tol", tol, 0.0) * NATS_PER_BIT,
+        tol=finite_number("tol", tol, 0.0) * problem.tol_unit(kind),
         max_steps=whole_number("max_steps", max_steps),
         n_jobs=n_jobs,
         seed=as_seed(rng),
@@ -136,9 +217,10 @@ def check_size(problem: Problem, options: Options, *, whole: bool) -> None:
     `whole` says that Z = X, a table of letters and letters, is among what is looked at.
     """
     n_x = problem.joint.n_x
-    if whole or options.method in DETERMINISTIC:
+    starts = METHODS[options.method].starts
+    if whole or not starts:
         require_memory(n_x, n_x, WORKING_TABLES)
-    if options.method not in DETERMINISTIC:
+    if starts:
         require_memory(n_x, max(options.n_z), WORKING_TABLES + options.n_starts * len(options.n_z))
 
 
@@ -149,16 +231,9 @@ def require_memory(n_x: int, n_z: int, n_tables: int) -> None:
         raise InvalidInputError(
             f"{n_x:,} letters of X and {n_z:,} symbols of Z need about {needed / 2**30:,.1f} GiB of memory; "
             f"this computer has {memory_size() / 2**30:,.1f}. Merge rare letters or round values, or use a "
-            "smaller n_z and n_starts."
+            "smaller n_z and n_starts.",
+            names=("n_z", "n_starts"),
         )
-
-
-def memory_size() -> int:
-    """Bytes of memory of this computer."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return USUAL_MEMORY
 
 
 def _several(values: Any) -> list[Any]:
@@ -167,18 +242,19 @@ def _several(values: Any) -> list[Any]:
         return [values]
     several = values.ravel().tolist() if isinstance(values, np.ndarray) else list(values)
     if not several:
-        raise InvalidInputError("method, n_z and alpha must hold at least one value each; one is empty.")
+        raise InvalidInputError(
+            "method, n_z and alpha must hold at least one value each; one is empty.",
+            names=("method", "n_z", "alpha"),
+        )
     return several
 
 
 def _parameters(
     method: str, alpha: float | Sequence[float] | None, penalty: float | None
 ) -> tuple[float, ...]:
-    if method in PAPER_METHODS:
-        values = _several(DEFAULT_ALPHA if alpha is None else alpha)
-        return tuple(finite_number("alpha", value, 0.0, strict=True) for value in values)
-    if method == "splitting":
-        from .splitting import DEFAULT_PENALTY
-
-        return (finite_number("penalty", DEFAULT_PENALTY if penalty is None else penalty, 0.0, strict=True),)
-    return (math.nan,)
+    row = METHODS[method]
+    if row.parameter is None:
+        return (math.nan,)
+    given = alpha if row.parameter == "alpha" else penalty
+    values = [row.default] if given is None else _several(given) if given is alpha else [given]
+    return tuple(finite_number(row.parameter, value, 0.0, strict=True) for value in values)

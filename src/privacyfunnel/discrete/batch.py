@@ -6,26 +6,26 @@ do not change a single bit of it.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from pkgutil import resolve_name
 from threading import Event
 from typing import Any
 
 import numpy as np
 
-from ..checks import LARGEST_WHOLE, shown
+from ..arrays import FloatArray
+from ..checks import shown
 from ..errors import InvalidInputError
+from ..parallel import in_threads
 from ..progress import Report
 from ..solution import Status
-from .problem import FloatArray, Problem
+from .methods import METHODS, Method
+from .problem import Problem
 
-ITERATIVE = ("dca", "dca-ridge", "dca-sparse", "splitting")
-DETERMINISTIC = ("greedy", "submodular")
-PAPER_METHODS = ("dca-ridge", "dca-sparse")
-CONCENTRATIONS = (None, 0.3, 0.1, 0.03)  # of random starts, in turn; None is the paper's uniform start
 LARGEST_CHUNK = 256  # tasks advanced together
 CHUNK_BYTES = 64 * 2**20
 CHUNK_WORK = 20_000  # multiplications a step below which a group costs more in Python than in its kernel
@@ -70,40 +70,28 @@ def run_tasks(
     from threadpoolctl import threadpool_limits
 
     chunks = _chunks(tasks, problem)
-    results: list[list[Run] | None] = [None] * len(chunks)
     cancelled = Event()
-    done = 0
+    calls = [
+        partial(_run_chunk, problem, method, [tasks[i] for i in chunk], tol, max_steps, cancelled)
+        for chunk in chunks
+    ]
+
+    def poll() -> None:
+        if time.perf_counter() > end:
+            cancelled.set()
+
+    found: dict[int, Run] = {}
     # One task alone may use every core inside its matrix products; several share them as tasks.
     # The rule looks at the tasks, not at n_jobs, so that n_jobs cannot change a summation order.
     with (
         threadpool_limits(limits=None if len(tasks) == 1 else 1, user_api="blas"),
-        ThreadPoolExecutor(n_workers(n_jobs)) as pool,
+        closing(in_threads(calls, n_jobs, cancelled.set, poll)) as ended,
     ):
-        pending = {
-            pool.submit(_run_chunk, problem, method, [tasks[i] for i in chunk], tol, max_steps, cancelled): at
-            for at, chunk in enumerate(chunks)
-        }
-        try:
-            while pending:
-                # A finite wait keeps Ctrl-C responsive.
-                finished, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-                if time.perf_counter() > end:
-                    cancelled.set()
-                for future in finished:
-                    at = pending.pop(future)
-                    results[at] = future.result()
-                    done += len(chunks[at])
-                    if report is not None:
-                        report(done, len(tasks))
-        except BaseException:
-            cancelled.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-    ordered: list[Run | None] = [None] * len(tasks)
-    for chunk, runs in zip(chunks, results, strict=True):
-        for index, run in zip(chunk, runs or [], strict=True):
-            ordered[index] = run
-    return [run for run in ordered if run is not None]
+        for at, runs in ended:
+            found.update(zip(chunks[at], runs, strict=False))  # a cancelled chunk may be short
+            if report is not None:
+                report(len(found), len(tasks))
+    return [found[i] for i in sorted(found)]
 
 
 def random_starts(
@@ -111,15 +99,14 @@ def random_starts(
 ) -> list[FloatArray]:
     """Random channels; start k depends on the seed, n_z and k alone.
 
-    The paper's solvers get the paper's starts: entries uniform on [0, 1], rows normalised. Those are rather
-    flat, and on the paper's own joint 20 of them a β miss the optimum by up to 7e-4 bit; so the others get
-    three Dirichlet rows of falling concentration, towards deterministic maps, for each flat one (1e-4 bit).
+    The paper's solvers get the paper's starts: entries uniform on [0, 1], rows normalised. The others get
+    Dirichlet rows in between; see `MIXED`.
     """
-    starts = []
+    starts, concentrations = [], METHODS[method].starts
     for k in range(n_starts):
         sequence = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, n_z, k))
         rng = np.random.default_rng(sequence)
-        concentration = None if method in PAPER_METHODS else CONCENTRATIONS[k % len(CONCENTRATIONS)]
+        concentration = concentrations[k % len(concentrations)]
         if concentration is None:
             p = rng.random((n_x, n_z))
         else:
@@ -140,19 +127,9 @@ def as_seed(rng: Any) -> np.random.SeedSequence:
         return np.random.SeedSequence(rng)
     except (TypeError, ValueError):
         raise InvalidInputError(
-            f"rng must be None, a non-negative whole number or a numpy Generator; it is {shown(rng)}."
+            f"rng must be None, a non-negative whole number or a numpy Generator; it is {shown(rng)}.",
+            names=("rng",),
         ) from None
-
-
-def n_workers(n_jobs: int) -> int:
-    """How many workers n_jobs asks for: −1 means every core this process may use, −2 all but one, …"""
-    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
-    if not whole or n_jobs == 0 or abs(n_jobs) > LARGEST_WHOLE:
-        raise InvalidInputError(
-            f"n_jobs must be a positive number, or -1 for all cores; it is {shown(n_jobs)}."
-        )
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores + 1 + int(n_jobs)) if n_jobs < 0 else int(n_jobs)
 
 
 def _chunks(tasks: Sequence[Task], problem: Problem) -> list[list[int]]:
@@ -174,12 +151,13 @@ def _chunks(tasks: Sequence[Task], problem: Problem) -> list[list[int]]:
 def _run_chunk(
     problem: Problem, method: str, tasks: Sequence[Task], tol: float, max_steps: int, cancelled: Event
 ) -> list[Run]:
-    if method in DETERMINISTIC:
-        return [_merge(problem, method, task) for task in tasks if not cancelled.is_set()]
+    row = METHODS[method]
+    if not row.starts:
+        return [_merge(problem, row, task) for task in tasks if not cancelled.is_set()]
     from .iterate import iterate
 
     ended = iterate(
-        _algorithm(method),
+        resolve_name(row.algorithm)(),
         problem,
         np.stack([task.start for task in tasks if task.start is not None]),
         np.array([task.beta for task in tasks]),
@@ -201,31 +179,9 @@ def _run_chunk(
     ]
 
 
-def _merge(problem: Problem, method: str, task: Task) -> Run:
-    from .deterministic import as_channel, greedy, submodular
+def _merge(problem: Problem, row: Method, task: Task) -> Run:
+    from .deterministic import as_channel
 
-    if method == "greedy":
-        found = greedy(problem, task.beta)
-    else:
-        # Its permutations are an inner detail of a method that has no random starts: always the same.
-        found = submodular(problem, task.beta, np.random.default_rng(0))
+    found = resolve_name(row.algorithm)(problem, task.beta)
     channel = as_channel(found.labels)
     return Run(task, channel, float(found.history[-1]), Status.FINISHED, found.n_rounds, found.history)
-
-
-def _algorithm(method: str) -> Any:
-    if method == "dca":
-        from .dca import Dca
-
-        return Dca()
-    if method == "dca-ridge":
-        from .dca_ridge import DcaRidge
-
-        return DcaRidge()
-    if method == "dca-sparse":
-        from .dca_sparse import DcaSparse
-
-        return DcaSparse()
-    from .splitting import Splitting
-
-    return Splitting()

@@ -20,9 +20,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ..arrays import FloatArray
 from .iterate import State
 from .kernels import normalise_log_rows
-from .problem import FloatArray, Problem
+from .problem import Problem
 
 
 @dataclass

@@ -18,9 +18,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ..arrays import FloatArray
 from .iterate import State
 from .kernels import lagrangian, lagrangians, paper_target, project_simplex
-from .problem import FloatArray, Problem
+from .problem import Problem
 
 TOLERANCE = 1e-11  # largest entry of p − proj(p − gradient)
 MAX_SWEEPS = 20_000

@@ -18,9 +18,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ..arrays import FloatArray
 from .iterate import State
 from .kernels import LOG_FLOOR, lagrangian, lagrangians, paper_target
-from .problem import FloatArray, Problem
+from .problem import Problem
 
 HIGHEST = -1e-9  # −m
 TOLERANCE = 1e-9  # largest entry of l − clip(l − gradient)

@@ -30,18 +30,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .problem import NATS_PER_BIT, FloatArray, Problem
-from .subsets import (
-    ROUND_OFF,
-    BoolArray,
-    IntArray,
-    add_to,
-    enumerate_subsets,
-    phi,
-    phi_rows,
-    search_subsets,
-    subset_change,
-)
+from ..arrays import BoolArray, FloatArray, IntArray
+from .problem import NATS_PER_BIT, Problem
+from .subsets import ROUND_OFF, add_to, enumerate_subsets, phi, phi_rows, search_subsets, subset_change
 
 ENUMERATED = 14  # blocks up to which all subsets are tried: 16,384
 UTILITY_SLACK = 1e-12  # nats below min_utility that count as reaching it
@@ -76,11 +67,13 @@ def greedy_with_utility(problem: Problem, min_utility: float) -> Partition:
     return _finish(problem, 0.0, blocks, _merge_pairs(blocks, 1.0, budget))
 
 
-def submodular(problem: Problem, beta: float, rng: np.random.Generator) -> Partition:
+def submodular(problem: Problem, beta: float, rng: np.random.Generator | None = None) -> Partition:
     """Merge the subset of blocks that lowers L = I(Z;Y) − β I(Z;X) most, until none does.
 
-    `rng` only serves alphabets of more than ENUMERATED letters.
+    `rng` only serves alphabets of more than ENUMERATED letters. By default it is always the same: its
+    permutations are an inner detail of a method that has no random starts.
     """
+    rng = np.random.default_rng(0) if rng is None else rng
     blocks = _start(problem, beta)
     changes: list[float] = []
     kappa = 1.0 - beta

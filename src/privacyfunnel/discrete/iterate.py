@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import FloatArray
 from ..solution import Status
-from .problem import FloatArray, Problem
+from .problem import Problem
 
 # Two iterates this close (largest entry) are the same one seen again; inner solvers are exact to 1e-11.
 SAME = 1e-9

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .problem import FloatArray, Problem
+from ..arrays import FloatArray
+from .problem import Problem
 
 # A conditional probability below this is a zero: its products with other small numbers would
 # underflow one by one, and half-vanished symbols give 0·log 0 in some rows and not in others.

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
+from pkgutil import resolve_name
 
 import numpy as np
 
-from ..frontier import Frontier
+from ..arrays import FloatArray
 from ..information import utility_and_leakage
 from ..joint import Joint
 from ..progress import Report
-from ..solution import Status
-from ..tradeoff import TradeoffPoint
-from .batch import DETERMINISTIC, Run, Task, random_starts, run_tasks
-from .problem import FloatArray, Problem
+from ..solution import Status, Target
+from ..tradeoff import Frontier, TradeoffPoint
+from .batch import Run, Task, random_starts, run_tasks
+from .methods import METHODS, Method
+from .problem import Problem
 
 # Slopes that differ by less than this share of themselves find the same points.
 SAME_SLOPE = 1e-3
@@ -62,8 +65,17 @@ class Search:
         return self.problem.joint
 
     @property
+    def method(self) -> Method:
+        return METHODS[self.options.method]
+
+    @cached_property
+    def _trivial(self) -> Frontier:
+        """Nothing and X itself, whose table of letters and letters is made once."""
+        return Frontier.for_joint(self.joint)
+
+    @property
     def frontier(self) -> Frontier:
-        return Frontier.for_joint(self.joint, self.points)
+        return replace(self._trivial, points=(*self._trivial.points, *self.points))
 
     def run(
         self, betas: Sequence[float], warm: Sequence[FloatArray] = (), report: Report | None = None
@@ -88,11 +100,13 @@ class Search:
         """A release that was found elsewhere."""
         self.points += self._points([Run(Task(np.nan), p, np.nan, Status.FINISHED, 0, np.empty(0))])
 
-    def add_native_greedy(self, min_utility: float) -> None:
-        """The point of Makhdoumi et al.'s own form: merge for leakage while utility stays above a bound."""
-        from .deterministic import as_channel, greedy_with_utility
+    def add_own_form(self, min_utility: float) -> None:
+        """The point of the method's own form for a least utility, where it has one."""
+        if not self.method.with_utility:
+            return
+        from .deterministic import as_channel
 
-        found = greedy_with_utility(self.problem, min_utility)
+        found = resolve_name(self.method.with_utility)(self.problem, min_utility)
         run = Run(
             Task(np.nan), as_channel(found.labels), np.nan, Status.FINISHED, found.n_rounds, found.history
         )
@@ -101,7 +115,7 @@ class Search:
 
     def _tasks(self, betas: Sequence[float], warm: Sequence[FloatArray]) -> list[Task]:
         options = self.options
-        if options.method in DETERMINISTIC:
+        if not self.method.starts:
             return [Task(beta) for beta in betas]
         starts = list(warm)
         for n_z in options.n_z:
@@ -133,8 +147,8 @@ class Search:
         settings: dict[str, float] = {"n_z": run.p.shape[1], "n_steps": run.n_steps}
         if not np.isnan(run.task.beta):
             settings["beta"] = run.task.beta
-        if not np.isnan(run.task.parameter):
-            settings["penalty" if self.options.method == "splitting" else "alpha"] = run.task.parameter
+        if self.method.parameter is not None and not np.isnan(run.task.parameter):
+            settings[self.method.parameter] = run.task.parameter
         return settings
 
     def trace(self, n_betas: int, report: Report | None = None) -> None:
@@ -149,14 +163,14 @@ class Search:
                 return
             self.run(slopes, self._channels(corners), report)
 
-    def refine(self, *, utility: float | None = None, leakage: float | None = None) -> list[float]:
-        """Improve the hull where it has this utility (or this leakage); leakage there after each round."""
+    def refine(self, target: Target) -> list[float]:
+        """Improve the hull where it meets a constraint; what is minimised, there, after each round."""
         history = []
         corners: tuple[TradeoffPoint, ...] = ()
         for _ in range(MAX_ROUNDS):
             front = self.frontier
-            at = utility if utility is not None else front.utility_at(leakage or 0.0)
-            history.append(front.leakage_at(at) if utility is not None else -at)
+            at = target.value if target.kind == "min_utility" else front.utility_at(target.value)
+            history.append(target.objective(at, front.leakage_at(at)))
             settled = len(history) > 1 and history[-2] - history[-1] < PROGRESS
             before, corners = corners, corners_around(front, at)
             slopes = self._untried([_slope(*pair) for pair in pairwise(corners)])

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..checks import whole_number
 from ..errors import ConvergenceWarning, FewRecordsWarning
-from ..frontier import Frontier
 from ..joint import Joint
+from ..measures import Distance, Measures, Task
+from ..parallel import n_workers
 from ..progress import progress_bar
 from ..solution import Solution
+from ..tradeoff import Frontier
 from ..uncertainty import few_records
 from .arguments import (
     WORKING_TABLES,
     check_betas,
     check_limits,
+    check_measures,
     check_method,
     check_methods,
     check_size,
@@ -28,10 +33,12 @@ from .arguments import (
     require_joint,
     require_memory,
 )
-from .batch import as_seed, n_workers
+from .batch import as_seed
+from .methods import METHODS
+from .population import solve_for_population
 from .problem import Problem
 from .search import Options, Search
-from .ways import FIRST_BETAS, LEAST_TOL, first_betas, solve_either_way, solve_exactly, solve_locally
+from .ways import FIRST_BETAS, LEAST_TOL, solve_locally, solve_measured, solve_with_proof
 
 
 def solve(
@@ -39,7 +46,12 @@ def solve(
     *,
     beta: float | None = None,
     min_utility: float | None = None,
-    max_leakage: float | None = None,
+    max_leakage: float | Mapping[str, float] | None = None,
+    utility: str | Distance | Task = "information",
+    leakage: str = "information",
+    max_lift: float | None = None,
+    population: float | None = None,
+    held_out: Any = None,
     method: str = "auto",
     n_z: int | Sequence[int] | None = None,
     n_starts: int = 20,
@@ -64,12 +76,31 @@ def solve(
     ``exact`` solves them to proved optimality. The other methods are local: they return the best they find,
     and solve the constrained problems by search over β and, between two solutions, time sharing.
 
+    With `utility` and `leakage` the same three problems in other measures and their units. For two private
+    values the bounds hold for every release. For more of them, a Distance or a Task is solved over finite
+    actions, and `Solution.scope` says for which releases the bound holds (docs/exact.md, section 11).
+
     Parameters
     ----------
     joint : Joint
         The distribution of public X and private Y.
     beta, min_utility, max_leakage : float
-        The problem; see above.
+        The problem; see above. In the unit of the measures, where they are not information. `max_leakage`
+        may be a mapping from private columns to a limit each, for a Distance or a Task: `Solution.leakage` is
+        then the largest share of a limit that is used, and `Solution.leakages` has each column's own.
+    utility : "information", Distance or Task
+        What useful means: bits about X; closeness (`Distance`); bits about a task (`Task`).
+    leakage : {"information", "success", "parity"}
+        What telling means: bits about Y; the share of people whose private value the best guess gets right;
+        the largest difference between two private values in the share of people that any rule on Z selects.
+    max_lift : float, optional
+        Besides: no symbol may make any private value more or less probable by a factor above 2 to this.
+    population : float, optional
+        With `max_leakage`: the limit is to hold for the population that the records come from, against every
+        adversary, with this confidence, such as 0.95. A third of the records is held back for it, at random,
+        and `Solution.certified` is the bound. Needs a joint with counts.
+    held_out : Joint or frame, optional
+        For `population`: other records of the population, instead of a third of these.
     method : str
         ``exact`` (with a certificate), ``dca`` (monotone, the default local solver), ``dca-ridge`` and
         ``dca-sparse`` (the paper's two), ``greedy``, ``submodular`` (deterministic maps), ``splitting``.
@@ -85,7 +116,8 @@ def solve(
     penalty : float, optional
         Penalty of ``splitting``, in units of n_z · max(1, β); 2 by default.
     tol : float
-        ``exact``: the gap to prove, in bits. Others: stop rule |L_k − L_{k+1}| ≤ tol, in bits.
+        ``exact``: the gap to prove, in bits or the unit of what is minimised (a distance counts as a share
+        of all there is). Others: stop rule |L_k − L_{k+1}| ≤ tol, in bits.
     max_steps : int
         Steps after which a start of an iterative method is given up.
     time_limit, node_limit : float (seconds) and int, optional
@@ -107,27 +139,53 @@ def solve(
         ``exact`` returns the best so far.
     """
     begun = time.perf_counter()
-    asked = check_target(joint, beta, min_utility, max_leakage)
+    require_joint(joint, "solve")
     check_method(method, n_z)
+    measures = check_measures(joint, utility, leakage, max_lift, [method], max_leakage)
+    if population is not None or held_out is not None:
+        given: dict[str, Any] = {
+            "max_lift": max_lift,
+            "method": method,
+            "n_z": n_z,
+            "n_starts": n_starts,
+            "alpha": alpha,
+            "penalty": penalty,
+            "tol": tol,
+            "max_steps": max_steps,
+            "time_limit": time_limit,
+            "node_limit": node_limit,
+            "n_jobs": n_jobs,
+            "progress": progress,
+        }
+        target = check_target(joint, beta, min_utility, max_leakage, measures)
+        return solve_for_population(solve, joint, target, measures, population, held_out, as_seed(rng), given)
+    target = check_target(joint, beta, min_utility, max_leakage, measures)
     limits = check_limits(time_limit, node_limit)
-    problem = Problem(joint)
-    options = make_options(problem, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs)
-    proving = method == "exact" or (method == "auto" and n_z is None)
-    check_size(problem, options, whole=proving or asked[0] != "beta")
-    if not proving:
-        solution = solve_locally(problem, options, asked, progress)
-    elif method == "exact":
-        solution = solve_exactly(problem, options, asked, limits, progress)
+    problem = Problem(joint, measures)
+    options = make_options(
+        problem, target.kind, method, n_z, n_starts, alpha, penalty, tol, max_steps, rng, n_jobs
+    )
+    insist = METHODS[method].proof == "sought"
+    proving = insist or (METHODS[method].proof == "tried" and n_z is None)
+    check_size(problem, options, whole=proving or target.kind != "beta")
+    if not measures.plain:
+        solution = solve_measured(problem, options, target, limits, progress, insist=insist)
+    elif proving:
+        solution = solve_with_proof(problem, options, target, limits, progress, insist=insist)
     else:
-        solution = solve_either_way(problem, options, asked, limits, progress)
+        solution = solve_locally(problem, options, target, progress)
     if not solution.status.ok:
-        warnings.warn(f"{solution.method}: {solution.status.value}", ConvergenceWarning, stacklevel=2)
+        ended = f"{solution.method}: {solution.status.value}"
+        warnings.warn(ConvergenceWarning(ended, names=solution.status.names), stacklevel=2)
     return _finished(solution, begun)
 
 
 def frontier(
     joint: Joint,
     *,
+    utility: str | Distance | Task = "information",
+    leakage: str = "information",
+    max_lift: float | None = None,
     method: str | Sequence[str] = "auto",
     n_points: int = 40,
     betas: Sequence[float] | None = None,
@@ -149,6 +207,8 @@ def frontier(
     ----------
     joint : Joint
         The distribution of public X and private Y.
+    utility, leakage, max_lift
+        As for `solve`.
     method : str or several
         As for `solve`; ``auto`` takes ``exact`` where a proof is likely within minutes for each point, else
         ``dca``. Points of several methods come in one frontier, and `Frontier.select` gives those of one.
@@ -172,22 +232,36 @@ def frontier(
     methods = check_methods(method, n_z)
     limits = check_limits(time_limit, node_limit)
     spent = check_betas(betas) if betas is not None else whole_number("n_points", n_points)
-    problem = Problem(joint)
+    measures = check_measures(joint, utility, leakage, max_lift, methods)
+    problem = Problem(joint, measures)
     seed = as_seed(rng)
     ways = []
     for name in methods:
         own = own_settings(name, methods, {"n_z": n_z, "alpha": alpha, "penalty": penalty})
         options = make_options(
-            problem, name, n_starts=n_starts, tol=tol, max_steps=max_steps, rng=seed, n_jobs=n_jobs, **own
+            problem,
+            "min_utility",
+            name,
+            n_starts=n_starts,
+            tol=tol,
+            max_steps=max_steps,
+            rng=seed,
+            n_jobs=n_jobs,
+            **own,
         )
         check_size(problem, options, whole=True)
-        exact = name == "exact" or (name == "auto" and n_z is None and _likely_provable(problem))
-        ways.append((options, exact))
+        proof = METHODS[name].proof
+        proving = (
+            not measures.plain
+            or proof == "sought"
+            or (proof == "tried" and n_z is None and _likely_provable(problem))
+        )
+        ways.append((options, proving))
     fronts = [
         _prove_frontier(problem, options, spent, limits, progress)
-        if exact
+        if proving
         else _search_frontier(problem, options, spent, progress)
-        for options, exact in ways
+        for options, proving in ways
     ]
     _warn_of_few_records(joint)
     for front in fronts:
@@ -221,36 +295,46 @@ def _search_frontier(
         if isinstance(spent, list):
             search.run(spent, report=report)
         else:
-            search.run(first_betas(options.method, min(spent, FIRST_BETAS)), report=report)
+            search.run(search.method.first_betas(min(spent, FIRST_BETAS)), report=report)
             search.trace(spent, report)
     return search.frontier
 
 
-def perfect_privacy(joint: Joint) -> Solution:
+def perfect_privacy(joint: Joint, *, utility: str | Distance | Task = "information") -> Solution:
     """Find the most useful release that tells nothing at all about Y, for a known P(X,Y).
 
-    Maximises I(Z;X) subject to I(Z;Y) = 0, with a proof: `Solution.lower_bound` is one on −I(Z;X). A utility
-    of 0 means it is proved that no useful release is perfectly private. The mechanism's leakage is 0 up to
-    rounding.
+    Maximises I(Z;X), or another utility, subject to I(Z;Y) = 0, with a proof: `Solution.lower_bound` is one
+    on −utility. A utility of 0 means it is proved that no useful release is perfectly private. The
+    mechanism's leakage is 0 up to rounding.
     """
     from .exact.entry import perfect_solution
 
     begun = time.perf_counter()
     require_joint(joint, "perfect_privacy")
     require_memory(joint.n_x, joint.n_x, WORKING_TABLES)
-    return _finished(perfect_solution(joint), begun)
+    measures = Measures.of(joint, utility, "information", None)
+    return _finished(perfect_solution(Problem(joint, measures)), begun)
 
 
 def _finished(solution: Solution, begun: float) -> Solution:
     """The solution with notes and a warning on what its numbers do not say by themselves."""
     notes = solution.notes
-    limit, most = solution.max_leakage, solution.joint.mutual_information
-    if limit is not None and limit >= most > 0.0:
-        notes = (
-            f"The limit max_leakage = {limit:g} bit does nothing: releasing X itself leaks {most:.4g} bit, "
-            "I(X;Y). Ask for less to hide something.",
-            *notes,
-        )
+    limit, measures, joint = solution.max_leakage, solution.measures, solution.joint
+    if limit is not None and measures.leakage == "information" and not measures.budgets:
+        if limit >= joint.mutual_information > 0.0:
+            notes = (
+                f"The limit max_leakage = {limit:g} bit does nothing: releasing X itself leaks "
+                f"{joint.mutual_information:.4g} bit, I(X;Y). Ask for less to hide something.",
+                *notes,
+            )
+    elif limit is not None and not measures.budgets:
+        most = measures.leakage_of(joint.p_xy, np.eye(joint.n_x))
+        if limit >= most > measures.without_release(joint.p_y):
+            notes = (
+                f"The limit max_leakage = {limit:g} does nothing: the {measures.leakage} of releasing X "
+                f"itself is {most:.4g}. Ask for less to hide something.",
+                *notes,
+            )
     few = solution.few_records()
     if few is not None:
         notes = (few, *notes)

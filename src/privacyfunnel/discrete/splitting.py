@@ -31,12 +31,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ..arrays import FloatArray
 from .iterate import State
 from .kernels import normalise_log_rows
-from .problem import FloatArray, Problem
+from .problem import Problem
 
-# Measured on joints up to 10 × 10, β in [0.1, 10]: smaller penalties cycle more, larger ones are slower.
-DEFAULT_PENALTY = 2.0
 WEIGHT_Z = 4.0  # ω
 N_INNER = 4
 LONGEST = 1.0  # largest step of the exponentiated gradient

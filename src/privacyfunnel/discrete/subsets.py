@@ -13,12 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from .problem import FloatArray
-
-IntArray = NDArray[np.intp]
-BoolArray = NDArray[np.bool_]
+from ..arrays import BoolArray, FloatArray, IntArray
 
 # A merge must lower L by more than this share of the utility it costs; below is rounding error.
 ROUND_OFF = 1e-13

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..sweep import Run, grid_runs
+from ..sweep.fits import AUDIT
 from .base import Claim, Experiment, Findings, Record
 from .images import (
     ALPHA,
@@ -15,9 +16,8 @@ from .images import (
     data,
     scale_notes,
     seconds,
-    with_clustering,
 )
-from .learned import NOISE, compare, groups, means_table, plot_embeddings, plot_images, plot_tradeoff
+from .learned import NOISE, compare, groups, judges, means_table, plot_embeddings, plot_images, plot_tradeoff
 
 PAPER_CODES = {32: 1084742, 64: 1133190, 128: 1230086, 256: 1423878}
 
@@ -39,10 +39,9 @@ def length_runs(scale: str) -> list[Run]:
 
 def find_length(records: Sequence[Record], scale: str) -> Findings:
     """Whether longer codes tell an adversary less at the same PSNR."""
-    named = with_clustering(records)
-    lengths = sorted({r["run"]["settings"]["n_components"] for r in named})
-    curves = {f"d = {d}": [r for r in named if r["run"]["settings"]["n_components"] == d] for d in lengths}
-    found = groups(named, curves)
+    lengths = sorted({r["run"]["settings"]["n_components"] for r in records})
+    curves = {f"d = {d}": [r for r in records if r["run"]["settings"]["n_components"] == d] for d in lengths}
+    found = groups(curves)
     longest, shortest = ([g for g in found if g.curve == f"d = {d}"] for d in (lengths[-1], lengths[0]))
     claims = []
     for cost, kind in SUCCESS.items():
@@ -58,12 +57,13 @@ def find_length(records: Sequence[Record], scale: str) -> Findings:
         )
     drawn = plot_tradeoff(found, "psnr", SUCCESS, ("PSNR [dB]", "adversary success"), f"Code length, {scale}")
     table = means_table(found, MEASURES)
-    return Findings({"code-length": table}, claims, {"code-length": drawn}, scale_notes("mnist", scale))
+    notes = [*scale_notes("mnist", scale), judges(records)]
+    return Findings({"code-length": table}, claims, {"code-length": drawn}, notes)
 
 
 def picture_runs(scale: str) -> list[Run]:
     """The paper's example, α = 0.01, β = 0.05, and its parameter table."""
-    fixed = {key: value for key, value in COMMON[scale].items() if key != "adversaries"}
+    fixed = {key: value for key, value in COMMON[scale].items() if key not in AUDIT}
     length = 8 if scale == "smoke" else 256
     example = Run(
         "privacyfunnel.experiments.functions:pictures",
@@ -76,7 +76,7 @@ def picture_runs(scale: str) -> list[Run]:
                 "n_components": length,
                 "epochs": {"smoke": 2, "small": 15, "paper": 100}[scale],
             },
-            "adversaries": COMMON[scale]["adversaries"],
+            **{key: COMMON[scale][key] for key in AUDIT},
             "n_points": {"smoke": 0, "small": 2000, "paper": 10000}[scale],
         },
     )
@@ -90,7 +90,7 @@ def picture_runs(scale: str) -> list[Run]:
 
 def find_pictures(records: Sequence[Record], scale: str) -> Findings:
     """Samples, reconstructions, embeddings, and the number of parameters."""
-    (example,) = with_clustering([r for r in records if r["run"]["data"] is not None])
+    (example,) = (r for r in records if r["run"]["data"] is not None)
     sizes = {
         r["run"]["settings"]["n_components"]: r["values"]["n_parameters"]
         for r in records
@@ -121,12 +121,12 @@ def find_pictures(records: Sequence[Record], scale: str) -> Findings:
             "appendix F",
             "With α = 0.01, β = 0.05, d = 256: PSNR 24 dB at an adversary's success of 0.57.",
             f"d = {length}: {values['psnr']:.1f} dB, clustering {values['clustering']:.2f}, strongest with "
-            f"labels {values['success']:.2f}; one seed.",
+            f"labels {values['success_with_labels']:.2f}; one seed.",
             values["psnr"] >= 23 and values["clustering"] <= 0.57 + NOISE,
         ),
     ]
     epochs = example["run"]["settings"]["settings"]["epochs"]
-    notes = [*scale_notes("mnist", scale), f"The example is trained for {epochs} epochs."]
+    notes = [*scale_notes("mnist", scale), judges([example]), f"The example is trained for {epochs} epochs."]
     return Findings({"parameters": table}, claims, figures, notes)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InvalidInputError, MissingDependencyError
 from ..estimators import estimator
 from ..sweep.data import load_records
-from ..sweep.fits import audit_codes, reconstruction_quality, target_auc
+from ..sweep.fits import audit_codes, fit, reconstruction_quality, release
 
 N_IMAGES = 64
 # Of columns that LEACE may keep: that of a category which three records in a thousand have.
@@ -33,20 +33,17 @@ def pictures(
     data: Mapping[str, Any],
     settings: Mapping[str, Any],
     adversaries: list[str],
+    effort: str,
     n_points: int,
 ) -> dict[str, Any]:
     """The first test images, their reconstructions by the paper's solver, and embeddings of X and Z."""
-    from ..audit.adversaries.clustering import umap_embedding
+    from ..auditing.adversaries.clustering import umap_embedding
 
     records = load_records(data)
-    fitted = {**settings, "hidden": tuple(settings.get("hidden", (500, 500)))}
-    model = estimator("written")(**fitted, random_state=seed, release_state=seed, progress=False)
-    model.fit(records.x_train, records.y_train)
-    codes = model.transform(records.x_test)
-    restored = model.inverse_transform(codes)
+    codes, restored = release(fit("written", settings, seed, records), records)
     found: dict[str, Any] = {
+        **audit_codes(codes, records, seed, adversaries, effort),
         **reconstruction_quality(records.x_test, restored),
-        **audit_codes(codes, records.y_test, adversaries, seed),
     }
     side = records.x_test.shape[1:]
     for name, images in (("images", records.x_test), ("reconstructions", restored)):
@@ -61,7 +58,7 @@ def pictures(
 
 
 def raw_records(
-    *, seed: int, data: Mapping[str, Any], adversaries: list[str], erase: bool = False
+    *, seed: int, data: Mapping[str, Any], adversaries: list[str], effort: str, erase: bool = False
 ) -> dict[str, Any]:
     """What adversaries find in the records themselves; with `erase`, after LEACE has removed the attribute.
 
@@ -77,13 +74,10 @@ def raw_records(
         moving = train.var(axis=0) > LEAST_VARIANCE
         train, test = train[:, moving], test[:, moving]
         released = _leace(train, records.y_train, test)
-    found: dict[str, Any] = {
-        "mse": float(np.mean((released - test) ** 2)),
-        **audit_codes(released, records.y_test, adversaries, seed),
+    return {
+        **audit_codes(released, records, seed, adversaries, effort),
+        **reconstruction_quality(test, released),
     }
-    if records.target_test is not None:
-        found["target_auc"] = target_auc(released, records.target_test, seed)
-    return found
 
 
 def _leace(train: Any, y: Any, test: Any) -> Any:

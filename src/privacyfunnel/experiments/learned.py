@@ -40,13 +40,26 @@ class Group:
         return statistics.stdev(values) if len(values) > 1 else None
 
 
-def groups(records: Sequence[Record], curves: Mapping[str, Sequence[Record]]) -> list[Group]:
+def groups(curves: Mapping[str, Sequence[Record]]) -> list[Group]:
     """The settings of every curve, with their seeds put together."""
     return [
         Group(curve, place, members)
         for curve, mine in curves.items()
         for place, members in by_setting(mine, *SETTINGS).items()
     ]
+
+
+def judges(records: Sequence[Record]) -> str:
+    """Who judged the releases of these runs, and on how many records."""
+    found = [r["values"] for r in records]
+    names = dict.fromkeys(name for values in found for name in values["judged_by"].split(", "))
+    sizes = sorted({values["n_judged"] for values in found})
+    n = " or ".join(f"{size:,}" for size in sizes)
+    return (
+        f"`audit` judged releases of {n} test records: {', '.join(names)}. "
+        "Each learns from two thirds of them and is judged on the other third, in turn; clusters are named "
+        "after all of them, as in the paper."
+    )
 
 
 def means_table(found: Sequence[Group], names: Sequence[str]) -> dict[str, list[Any]]:

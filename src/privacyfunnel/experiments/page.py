@@ -44,7 +44,7 @@ def _machine() -> str:
             packages.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    from joblib import cpu_count
+    from loky import cpu_count
 
     return (
         f"Made on {platform.system()} ({platform.machine()}, {cpu_count()} cores), Python "

@@ -8,7 +8,8 @@ columns are normalised uniform numbers. What is different from the text:
   which changes it, and every distribution is clipped to [1e-8, 1 − 1e-8] and normalised again;
 - ridge: the quadratic programme over simplices is solved as it is, then clipped;
 - sparse: gradient descent on log p(z|x) at a fixed rate, with a gradient that lacks its target, normalised
-  after every step; it stops when ½ ‖e^l P(X|Y) − q‖² − α Σ l changes by less than 1e-5.
+  after every step; it stops when ½ ‖e^l P(X|Y) − q‖² − α Σ l changes by less than 1e-5, and a step that
+  changes it by less is not taken.
 """
 
 from __future__ import annotations
@@ -17,15 +18,13 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from ..arrays import FloatArray
 from ..datasets import paper_joint
 from ..discrete.dca_ridge import solve_simplex_ridge
 from ..discrete.kernels import lagrangian
 from ..discrete.problem import Problem
 from ..information import utility_and_leakage
-
-FloatArray = NDArray[np.float64]
 
 TOLERANCE, MOST_STEPS = 1e-6, 10_000  # nats
 INNER_TOLERANCE, MOST_INNER_STEPS, RATE = 1e-5, 10_000, 5e-3
@@ -134,9 +133,10 @@ def _sparse_step(p: FloatArray, alpha: float, p_x_given_y: FloatArray, q: FloatA
     n_x, n_z = p.shape
     n_y = p_x_given_y.shape[0]
     log_p = np.log(p)
-    gradient = np.empty((n_x, n_z))
-    before = np.inf
+    gradient, last = np.empty((n_x, n_z)), p.copy()
+    before = _inner_loss(p, log_p, alpha, p_x_given_y, q)
     for _ in range(MOST_INNER_STEPS):
+        last[:] = p
         mixed = np.dot(p_x_given_y, p)  # (n_y, n_z), so its logarithm is lse
         for z in range(n_z):
             for x in range(n_x):
@@ -154,8 +154,16 @@ def _sparse_step(p: FloatArray, alpha: float, p_x_given_y: FloatArray, q: FloatA
             for z in range(n_z):
                 log_p[x, z] -= top + np.log(total)
                 p[x, z] = np.exp(log_p[x, z])
-        misfit = np.dot(p_x_given_y, p) - q
-        now = 0.5 * (misfit * misfit).sum() - alpha * log_p.sum()
+        now = _inner_loss(p, log_p, alpha, p_x_given_y, q)
         if abs(now - before) < INNER_TOLERANCE:
+            p[:] = last
             return
         before = now
+
+
+@njit(nogil=True, cache=True)
+def _inner_loss(
+    p: FloatArray, log_p: FloatArray, alpha: float, p_x_given_y: FloatArray, q: FloatArray
+) -> float:
+    misfit = np.dot(p_x_given_y, p) - q
+    return 0.5 * (misfit * misfit).sum() - alpha * log_p.sum()  # type: ignore[no-any-return]

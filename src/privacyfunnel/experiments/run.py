@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from ..errors import DataFileError, InvalidInputError
-from ..files import open_writer
+from ..files import write_table
 from ..persistence import Path_, save_json
 from ..sweep import Store, Summary, sweep
 from ..sweep.execute import prepare
@@ -105,7 +103,9 @@ def reproduce(
 
 def _scale(scale: str) -> str:
     if scale not in SCALES:
-        raise InvalidInputError(f"scale must be one of {', '.join(SCALES)}; it is {scale!r}.")
+        raise InvalidInputError(
+            f"scale must be one of {', '.join(SCALES)}; it is {scale!r}.", names=("scale",)
+        )
     return scale
 
 
@@ -115,7 +115,7 @@ def _write(folder: Path, chosen: Experiment, scale: str, found: Findings) -> lis
     written = []
     for name, columns in found.tables.items():
         path = folder / f"{name}.csv"
-        _write_table(path, columns)
+        write_table(path, columns)
         written.append(str(path))
     for name, figure in found.figures.items():
         path = folder / f"{name}.png"
@@ -139,10 +139,3 @@ def _write(folder: Path, chosen: Experiment, scale: str, found: Findings) -> lis
     written.append(str(path))
     written.append(str(write_page(folder, list(EXPERIMENTS))))
     return written
-
-
-def _write_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
-    import pyarrow as pa
-
-    with open_writer(path) as writer:
-        writer.write(pa.table({name: list(values) for name, values in columns.items()}))

@@ -9,26 +9,32 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from ..counting import MAX_LETTERS, PairCounter
 from ..errors import DataFileError, InvalidInputError, shortened
 from ..joint import Joint
 from ..progress import progress_bar
-from ..tabulate import MAX_LETTERS, PairCounter
 from .base import DELIMITERS, STDOUT, Path_, TableFile, TableWriter, file_kind
 from .csv_files import CsvFile
 from .parquet_files import ParquetFile
-from .writing import open_writer, stdout_failure
+from .records import RecordFile, Records, open_records
+from .writing import open_writer, stdout_failure, write_records, write_table
 
 __all__ = [
     "STDOUT",
     "CsvFile",
     "ParquetFile",
+    "RecordFile",
+    "Records",
     "TableFile",
     "TableWriter",
     "file_kind",
+    "open_records",
     "open_table",
     "open_writer",
     "read_joint",
     "stdout_failure",
+    "write_records",
+    "write_table",
 ]
 
 
@@ -38,9 +44,14 @@ def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
     if os.path.isdir(name):
         raise DataFileError(f"{name}: this is a folder; name a file in it.")
     kind, _ = file_kind(name)
+    if delimiter is not None and kind == ".parquet":
+        raise InvalidInputError(
+            f"{name}: delimiter belongs to CSV files; leave it out.", names=("delimiter",)
+        )
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
         raise InvalidInputError(
-            f"The delimiter must be a single character, such as ';'; it is {shortened(delimiter)}."
+            f"The delimiter must be a single character, such as ';'; it is {shortened(delimiter)}.",
+            names=("delimiter",),
         )
     try:
         with open(name, "rb") as file:
@@ -59,6 +70,7 @@ def read_joint(
     *,
     public: str | Sequence[str],
     private: str | Sequence[str],
+    task: str | Sequence[str] = (),
     missing: str = "error",
     max_letters: int = MAX_LETTERS,
     delimiter: str | None = None,
@@ -69,7 +81,7 @@ def read_joint(
     Parameters
     ----------
     path : CSV or Parquet file
-    public, private, missing, max_letters
+    public, private, task, missing, max_letters
         As for `Joint.from_frame`. In a CSV file letters are text and an empty field is missing.
     delimiter : str, optional
         What separates the fields of a CSV file; by default a comma, in .tsv a tab.
@@ -78,8 +90,8 @@ def read_joint(
     """
     import pyarrow as pa
 
-    counter = PairCounter(public, private, missing=missing, max_letters=max_letters)
-    columns = [*counter.public, *counter.private]
+    counter = PairCounter(public, private, task=task, missing=missing, max_letters=max_letters)
+    columns = list(dict.fromkeys([*counter.public, *counter.private, *counter.task]))
     table = open_table(path, delimiter=delimiter)
     try:
         with progress_bar(f"Reading {os.path.basename(table.path)}", progress) as report:
@@ -87,7 +99,6 @@ def read_joint(
                 counter.update_frame(pa.Table.from_batches([batch]))
         return counter.to_joint()
     except InvalidInputError as error:
-        message = str(error)
-        if message.startswith(table.path):
+        if str(error).startswith(table.path):
             raise
-        raise type(error)(f"{table.path}: {message.removeprefix('Joint: ')}") from None
+        raise error.at(table.path, without="Joint: ") from None

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any, Protocol
 
+from ..alphabet import require_columns
 from ..errors import InvalidInputError, shortened
-from ..names import require_columns
 from ..progress import Report
 
 Path_ = str | PathLike[str]
@@ -44,16 +44,10 @@ class TableFile:
         letters: Sequence[str] = (),
         report: Report | None = None,
     ) -> Iterator[Any]:
-        """The records as pyarrow RecordBatches of at most BATCH_ROWS, in order.
+        """The records as pyarrow RecordBatches of at most BATCH_ROWS, in order; of all columns or of some.
 
-        Parameters
-        ----------
-        columns : names, optional
-            Only these, in this order; all by default.
-        letters : names
-            Columns of a CSV file in which an empty text is missing even if it is in quotes.
-        report : callable, optional
-            Called with (done, total) after each batch.
+        In `letters`, columns of a CSV file, an empty text is missing even if it is in quotes. `report` is
+        called with (done, total) after each batch.
         """
         wanted = list(self.columns if columns is None else columns)
         self.require(wanted)

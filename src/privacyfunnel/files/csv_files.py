@@ -41,7 +41,8 @@ class CsvFile(TableFile):
         if absent and found and len(self.columns) == 1:
             raise InvalidInputError(
                 f"{self.path}: there is no column {shortened(absent[0])}; the fields seem to be separated by "
-                f"{shortened(found)} and not by {shortened(self.delimiter)}: pass that as the delimiter."
+                f"{shortened(found)} and not by {shortened(self.delimiter)}: pass that as the delimiter.",
+                names=("delimiter",),
             )
         super().require(columns)
 
@@ -50,6 +51,7 @@ class CsvFile(TableFile):
 
         last = self.columns[-1]
         ending = None
+        done = 0
         try:
             size = os.path.getsize(self.path)
             # Not closed here: pyarrow reads ahead in a thread and closes it after that.
@@ -57,7 +59,10 @@ class CsvFile(TableFile):
             for block in self._reader(file, dict.fromkeys([*columns, last])):
                 if block.num_rows:
                     ending = block.column(last)[-1].as_py()
-                yield from _sliced(_without_empty(block.select(columns), letters))
+                wanted = block.select(columns)
+                self._refuse_nul(wanted, done)
+                done += block.num_rows
+                yield from _sliced(_without_empty(wanted, letters))
                 report(file.tell() >> 20, size >> 20)  # megabytes
             if ending is not None and ("\n" in ending or "\r" in ending):
                 self._check_end()
@@ -100,12 +105,31 @@ class CsvFile(TableFile):
             raise InvalidInputError(
                 f"{self.path}: the file is empty; pass a table with a header and records."
             )
+        if any("\0" in name for name in names):
+            raise InvalidInputError(
+                f"{self.path}: the header has a zero byte (NUL), which is no text; convert the file to UTF-8."
+            )
         if blank and len(names) == 1:
             raise InvalidInputError(
                 f"{self.path}: an empty line comes before the header, and in a table of one column an empty "
                 "line is a missing value; remove it."
             )
         return self._distinct(names)
+
+    def _refuse_nul(self, block: Any, done: int) -> None:
+        """Refuse a zero byte: many programs end a text there, so that two values become one."""
+        from pyarrow import compute
+
+        for name, column in zip(block.schema.names, block.columns, strict=True):
+            held = column.buffers()[2]
+            if held is None or b"\0" not in held.to_pybytes():
+                continue
+            at = compute.match_substring(column, "\0").to_pylist()
+            if True in at:
+                raise InvalidInputError(
+                    f"{self.path}: record {done + at.index(True) + 1:,} has a zero byte (NUL) in column "
+                    f"{shortened(name)}, which is no text; remove it, or write the table as Parquet."
+                )
 
     def _open(self) -> Any:
         return gzip.open(self.path) if self.compressed else open(self.path, "rb")

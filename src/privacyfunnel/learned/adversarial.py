@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .families import Latent, Likelihood
-from .private import PrivateAttributes
+from .objectives import PrivateAttributes
 from .steps import Batch, SamplingStep, Terms, adam, update
 
 N_NOISE = 100  # inputs of the prior's generator
@@ -90,10 +90,11 @@ class DeepVariationalStep(SamplingStep):
         divergence = self.latent.kl_to_standard(loc, log_scale).mean()
         loss = rec + self.alpha * (divergence + conditional_rec)
         update(self.optimisers["variational"], loss)
+        constant = self.likelihood.constant_of(x)
         return {
             "loss": loss.detach(),
-            "reconstruction": rec.detach(),
-            "conditional_reconstruction": conditional_rec.detach(),
+            "reconstruction": rec.detach() + constant,
+            "conditional_reconstruction": conditional_rec.detach() + constant,
             "divergence": divergence.detach(),
         }
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from .base import LearnedFunnel
 from .families import latent, likelihood
-from .private import PrivateAttributes
+from .objectives import PrivateAttributes
 from .steps import VariationalStep
 
 

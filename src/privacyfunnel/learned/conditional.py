@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from ..attributes import read_attributes
 from ..errors import InvalidInputError
 from .base import LearnedFunnel
 from .families import latent, likelihood
-from .inputs import split_columns
-from .private import PrivateAttributes
+from .objectives import PrivateAttributes
 from .steps import VariationalStep
 
 
@@ -42,12 +42,12 @@ class ConditionalFunnel(LearnedFunnel):
         if private is None:
             raise InvalidInputError(
                 "ConditionalFunnel.inverse_transform needs the private attribute of each record: its "
-                "decoder is P(X|Z,Y). Pass private=, or use Funnel, which reconstructs from Z alone."
+                "decoder is P(X|Z,Y). Pass private=, or use Funnel, which reconstructs from Z alone.",
+                names=("private",),
             )
         codes = self._codes(Z)
         assert self.private_ is not None
-        columns = split_columns(private, len(codes), self.private_.names)
-        targets = self.private_.encode([values for _, values in columns])
+        targets = self.private_.encode(read_attributes(private, len(codes), like=self.attributes_))
         return self._decode(torch.cat([codes, self.private_.one_hot(targets)], dim=1))
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:

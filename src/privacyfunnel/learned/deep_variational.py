@@ -11,7 +11,7 @@ from ..errors import InvalidInputError
 from .adversarial import N_NOISE, WIDTH, DeepVariationalStep, adversarial_mlp
 from .base import LearnedFunnel
 from .families import latent, likelihood
-from .private import PrivateAttributes
+from .objectives import PrivateAttributes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -71,7 +71,8 @@ class DeepVariationalFunnel(LearnedFunnel):
         if self.batch_size < 2:
             raise InvalidInputError(
                 "batch_size must be 2 or more for DeepVariationalFunnel: its discriminators compare the "
-                f"records of a batch; it is {self.batch_size}."
+                f"records of a batch; it is {self.batch_size}.",
+                names=("batch_size",),
             )
         d, n_y = self.n_components, private.n_one_hot
         discriminators = {"latent": d, "visible": n_features, "attribute": n_features + n_y}

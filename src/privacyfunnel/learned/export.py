@@ -15,12 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from ..errors import InvalidInputError, MissingDependencyError
-from ..persistence import Path_, write_atomic
+from ..persistence import Path_, made_folder, write_atomic
 from .base import LearnedFunnel
+from .encoder import Releasing
 from .families import Likelihood, likelihood
-from .folders import made_folder
-from .releasing import Releasing
-from .scaling import Scaling, scaling_of
+from .networks import Scaling, scaling_of
 
 
 def export_onnx(estimator: Releasing, folder: Path_, part: str = "all") -> tuple[Path, ...]:

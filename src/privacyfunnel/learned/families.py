@@ -6,6 +6,7 @@ the decoder's output into −log P(x|z). All values are nats, summed over the co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -110,9 +111,10 @@ class Likelihood:
 
     Attributes
     ----------
-    loss : −log P(x|z) by record, without the constants that depend on neither x̂ nor z
+    loss : −log P(x|z) by record but for its constant, which depends on neither x̂ nor z
     mean : E[X|z]
     null_loss : by how much the best constant record is worse than perfect ones, the mean over records (n, d)
+    constant : nats by component that −log P(x|z) has besides; none where it is a cross-entropy
     lowest, highest : the range of x that the family has a density for
     """
 
@@ -120,8 +122,16 @@ class Likelihood:
     loss: Callable[[Tensor, Tensor], Tensor]
     mean: Callable[[Tensor], Tensor]
     null_loss: Callable[[Tensor], Tensor]
+    constant: float = 0.0
     lowest: float = float("-inf")
     highest: float = float("inf")
+
+    def constant_of(self, x: Tensor) -> float:
+        """Nats that −log P(x|z) of each of these records (n, …) has besides `loss`.
+
+        Of the density of the records as the networks see them: scaled ones, where they are scaled.
+        """
+        return self.constant * x[0].numel()
 
 
 def _bernoulli_null_loss(x: Tensor) -> Tensor:
@@ -140,12 +150,13 @@ def _exponential_null_loss(x: Tensor) -> Tensor:
 
 
 LIKELIHOODS = {
-    # P(X|Z) = N(output, I), the paper's: half the squared error.
+    # P(X|Z) = N(output, I), the paper's: half the squared error, and ½ log 2π a component.
     "gaussian": Likelihood(
         "gaussian",
         lambda output, x: 0.5 * functional.mse_loss(output, x, reduction="none").flatten(1).sum(1),
         lambda output: output,
         lambda x: 0.5 * x.var(0, correction=0).sum(),
+        0.5 * math.log(2 * math.pi),
     ),
     "bernoulli": Likelihood(
         "bernoulli",
@@ -154,15 +165,16 @@ LIKELIHOODS = {
         ),
         torch.sigmoid,
         _bernoulli_null_loss,
-        0.0,
-        1.0,
+        lowest=0.0,
+        highest=1.0,
     ),
-    # Laplace with unit scale: the absolute error.
+    # Laplace with unit scale: the absolute error, and log 2 a component.
     "laplace": Likelihood(
         "laplace",
         lambda output, x: (output - x).abs().flatten(1).sum(1),
         lambda output: output,
         lambda x: (x - x.median(0).values).abs().mean(0).sum(),
+        math.log(2),
     ),
     # The output is the log-mean: −log P(x) = output + x e^{−output}.
     "exponential": Likelihood(
@@ -170,18 +182,22 @@ LIKELIHOODS = {
         lambda output, x: (output + x * (-output).exp()).flatten(1).sum(1),
         torch.exp,
         _exponential_null_loss,
-        0.0,
+        lowest=0.0,
     ),
 }
 
 
 def latent(name: str) -> Latent:
     if name not in LATENTS:
-        raise InvalidInputError(f"latent must be one of {', '.join(LATENTS)}; it is {name!r}.")
+        raise InvalidInputError(
+            f"latent must be one of {', '.join(LATENTS)}; it is {name!r}.", names=("latent",)
+        )
     return LATENTS[name]
 
 
 def likelihood(name: str) -> Likelihood:
     if name not in LIKELIHOODS:
-        raise InvalidInputError(f"likelihood must be one of {', '.join(LIKELIHOODS)}; it is {name!r}.")
+        raise InvalidInputError(
+            f"likelihood must be one of {', '.join(LIKELIHOODS)}; it is {name!r}.", names=("likelihood",)
+        )
     return LIKELIHOODS[name]

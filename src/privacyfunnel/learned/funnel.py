@@ -9,17 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .base import LearnedFunnel
-from .budget import Budget, BudgetStatus
-from .budget_search import train_within_budget
+from .base import LearnedFunnel, Trained
+from .budget import BudgetStatus, train_within_budget
 from .families import latent, likelihood
-from .networks import mlp
-from .objectives import Weights
-from .private import PrivateAttributes
-from .scaling import scaling_of
+from .networks import mlp, scaling_of
+from .objectives import PrivateAttributes, Weights
 from .steps import AlternatingStep
 from .training import TrainingStatus
-from .verdict import judged, judged_by_budget, kept_apart, not_measured
+from .verdict import Guessed, Verdict, judged, kept_apart, not_measured
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -132,16 +129,25 @@ class Funnel(LearnedFunnel):
 
     @classmethod
     def written(
-        cls, n_components: int = 64, *, alpha: float = 0.01, beta: float = 0.05, **settings: Any
+        cls,
+        n_components: int = 64,
+        *,
+        alpha: float = 0.01,
+        beta: float = 0.05,
+        mended: bool = False,
+        **settings: Any,
     ) -> Funnel:
         """The funnel as the paper writes it (`eq:unkn_alg`); `settings` change the rest of it.
 
             decoder:  min −β E log P(X|Z) − E log Q(Y|Z)
             encoder:  min ½ ( Î(Z;Y) + D[P_z ‖ P_zᵏ] − β E log P(X|Z) )² + α E D[P(Z|x) ‖ N(0, I)]
 
-        The second after the first on each mini-batch, normal codes, squared errors of the records as they
-        are, and a linear classifier that learns with the decoder: it protects against linear adversaries
-        only.
+        The second after the first on each mini-batch, normal codes, P(X|Z) = N(·, I) with its constant, for
+        the records as they are, and a linear classifier that learns with the decoder: it protects against
+        linear adversaries only.
+
+        `mended` is what keeps this classifier from being outrun: both steps at once, a fifth of the weight on
+        Î(Z;Y), and the Bernoulli likelihood of the authors' program for X in [0, 1].
         """
         paper: dict[str, Any] = {
             "objective": "dca",
@@ -156,46 +162,52 @@ class Funnel(LearnedFunnel):
             "batch_size": 256,
             "learning_rate": 3e-4,
         }
-        return cls(n_components, alpha=alpha, beta=beta, **(paper | settings))
+        other = {"schedule": "simultaneous", "likelihood": "bernoulli", "leakage_weight": 0.2}
+        chosen = paper | (other if mended else {}) | settings
+        return cls(n_components, alpha=alpha, beta=beta, **chosen)
 
     def _train(
-        self, step: Any, x: Tensor, targets: list[Tensor], *, whole: bool, epochs: int | None, **options: Any
+        self,
+        trained: Trained,
+        x: Tensor,
+        targets: list[Tensor],
+        *,
+        whole: bool,
+        epochs: int | None,
+        **options: Any,
     ) -> None:
-        assert self.private_ is not None
-        self.budget_: Budget | None = None
+        step: Any = trained.step
         if self.max_leakage is not None:
-            self.budget_ = train_within_budget(
-                step,
-                x,
-                targets,
-                max_leakage=self.max_leakage,
-                private=self.private_,
-                epochs=None if epochs is None else int(epochs),
-                **options,
+            passes = None if epochs is None else int(epochs)
+            budget = train_within_budget(
+                step, x, targets, max_leakage=self.max_leakage, epochs=passes, **options
             )
-            self.verdict_ = judged_by_budget(self.budget_, self.private_)
+            # Its last audit takes the attributes together.
+            found = Guessed.of(" × ".join(step.private.names), budget.bound, step.private.entropy)
+            trained.verdict = Verdict(budget.explained, (found,), budget.bound.n, budget.note)
+            trained.budget = budget
             return
         # Of the data, not of the seed: a run that goes on from a checkpoint keeps the same records apart.
-        seed = int(self.fingerprint_[:8], 16)
+        seed = int(trained.fingerprint[:8], 16)
         kept = kept_apart(targets, len(x), self.validation_fraction if whole else 0.0, seed)
         rows = torch.from_numpy(np.flatnonzero(~kept)).to(x.device)
         learned = (x[rows], [target[rows] for target in targets]) if kept.any() else (x, targets)
-        super()._train(step, *learned, whole=whole, epochs=epochs, **options)
-        if self.progress_.status in (TrainingStatus.DIVERGED, TrainingStatus.INTERRUPTED):
-            self.verdict_ = not_measured("training did not end well")
+        super()._train(trained, *learned, whole=whole, epochs=epochs, **options)
+        if trained.progress.status in (TrainingStatus.DIVERGED, TrainingStatus.INTERRUPTED):
+            trained.verdict = not_measured("training did not end well")
         elif kept.any():
-            self.verdict_ = judged(step, x, targets, self.private_, kept, seed)
+            trained.verdict = judged(step, x, targets, kept, seed)
         else:
             few = whole and self.validation_fraction > 0
             reason = f"{len(x):,} records are too few to keep some from training"
-            self.verdict_ = not_measured(reason if few else "no records were kept from training")
+            trained.verdict = not_measured(reason if few else "no records were kept from training")
 
     def _notes(self, *, whole: bool) -> list[str]:
         budget = self.budget_
         if budget is None:
             # That a code says nothing is told once.
             told = self.status_ is TrainingStatus.COLLAPSED
-            return super()._notes(whole=whole) + ([] if told else self.verdict_.warnings())
+            return super()._notes(whole=whole) + ([] if told else self._verdict_notes())
         # A search changes the multiplier, so its loss may rise: only how training ended counts.
         ended = [] if self.status_.ok else [self.status_.value]
         if budget.status.ok:
@@ -208,6 +220,12 @@ class Funnel(LearnedFunnel):
         # That a code says nothing is told once.
         told = budget.status is BudgetStatus.MET_BUT_USELESS and self.status_ is TrainingStatus.COLLAPSED
         return [note] if told else [*ended, note]
+
+    def _verdict_notes(self) -> list[str]:
+        verdict: Verdict = self.verdict_
+        history = self.progress_.history
+        outrun = verdict.outrun(history[-1]["leakage"]) if history and self.leakage_weight > 0 else []
+        return verdict.warnings() + outrun
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
         assert private is not None

@@ -12,18 +12,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..errors import InvalidInputError
-from .base import LearnedFunnel
+from .base import LearnedFunnel, Trained
 from .families import Latent, Likelihood, latent, likelihood
 from .networks import Encoder
-from .private import PrivateAttributes
+from .objectives import PrivateAttributes, exchange_rate
 from .steps import Batch, SamplingStep, Terms, adam
+from .verdict import not_measured
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PublishedFunnel(LearnedFunnel):
     """The paper's solver as its authors' program computes it, with what it does differently from the text.
 
-    For comparison with published numbers, not for protecting anybody: use `Funnel`. On each mini-batch
+    For comparison only, with published numbers: it protects nobody, use `Funnel` for that. On each mini-batch
 
         decoder and classifier:  min β E rec + E c ,                              then
         encoder:                 min ½ ( log |Y| − E c + β E rec )² + α E D[P(Z|x) ‖ N(0, I)]
@@ -44,16 +45,24 @@ class PublishedFunnel(LearnedFunnel):
     beta : float
         Weight of the reconstruction.
 
-    The others are those of `Funnel`. There must be one private attribute, with classes.
+    The others are those of `Funnel`. There must be one private attribute, with classes. `verdict_` says what
+    it is for.
     """
 
     alpha: float = 1e-2
     beta: float = 5e-2
     likelihood: str = "bernoulli"
 
+    def _train(self, trained: Trained, x: Tensor, targets: list[Tensor], **options: Any) -> None:
+        super()._train(trained, x, targets, **options)
+        trained.verdict = not_measured("the published objective is for comparison only and protects nobody")
+
     def _encoder(self, n_features: int) -> nn.Module:
         if self.architecture != "mlp":
-            raise InvalidInputError("PublishedFunnel has fully connected networks only: architecture='mlp'.")
+            raise InvalidInputError(
+                "PublishedFunnel has fully connected networks only: architecture='mlp'.",
+                names=("architecture",),
+            )
         return LogVarianceEncoder(n_features, tuple(self.hidden), self.n_components)
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
@@ -127,6 +136,7 @@ class PublishedStep(SamplingStep):
             "decoder_loss": decoder_loss.detach(),
             "encoder_loss": loss.detach(),
             "residual": residual.detach(),
+            **exchange_rate(residual, self.beta, self.alpha),
             "reconstruction": rec.detach(),
             "divergence": divergence.detach(),
             "leakage": leakage.detach(),

@@ -16,8 +16,15 @@ from torch import Tensor, nn
 
 from .families import Latent, Likelihood
 from .networks import Prior
-from .objectives import EncoderTerms, Weights, decoder_loss, encoder_terms
-from .private import PrivateAttributes
+from .objectives import (
+    EncoderTerms,
+    PrivateAttributes,
+    Weights,
+    constant_inside,
+    decoder_loss,
+    encoder_terms,
+    exchange_rate,
+)
 
 GRADIENT_CLIP = 5.0
 
@@ -128,10 +135,20 @@ class AlternatingStep(SamplingStep):
         loc, log_scale = modules["encoder"](batch.x)
         z = self.draw(loc, log_scale)
         prior: Prior = modules["prior"]  # type: ignore[assignment]
+        constant = self.likelihood.constant_of(batch.x)
 
         def terms_of(rec: Tensor, private_losses: list[Tensor]) -> EncoderTerms:
             return encoder_terms(
-                self.latent, loc, log_scale, z, rec, private_losses, self.private, prior, self.weights
+                self.latent,
+                loc,
+                log_scale,
+                z,
+                rec,
+                private_losses,
+                self.private,
+                prior,
+                self.weights,
+                constant,
             )
 
         if self.simultaneous:
@@ -148,7 +165,7 @@ class AlternatingStep(SamplingStep):
         return {
             "decoder_loss": loss.detach(),
             "encoder_loss": terms.loss.detach(),
-            **({"residual": terms.residual.detach()} if self.weights.squared else {}),
+            **(self._inside(terms.residual, constant) if self.weights.squared else {}),
             "prior_divergence": terms.prior_divergence.detach(),
             "reconstruction": terms.reconstruction.detach(),
             "divergence": terms.divergence.detach(),
@@ -159,6 +176,15 @@ class AlternatingStep(SamplingStep):
     def _decode(self, z: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor]]:
         rec = self.likelihood.loss(self.modules["decoder"](z), batch.x)
         return rec, self.private.losses(self.modules["classifier"](z), batch.targets)
+
+    def _inside(self, residual: Tensor, constant: float) -> Terms:
+        """What the square sees."""
+        weights = self.weights
+        return {
+            "residual": residual.detach(),
+            **exchange_rate(residual.clamp_min(0.0), weights.beta, weights.alpha),
+            "constant": residual.new_tensor(constant_inside(weights, constant)),
+        }
 
     def _train_classifier(self, batch: Batch) -> None:
         """One step of the classifier alone, on a batch and noise of its own."""
@@ -199,6 +225,6 @@ class VariationalStep(SamplingStep):
         update(self.optimisers["all"], loss)
         return {
             "loss": loss.detach(),
-            "reconstruction": rec.detach(),
+            "reconstruction": rec.detach() + self.likelihood.constant_of(batch.x),
             "divergence": divergence.detach(),
         }

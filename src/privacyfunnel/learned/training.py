@@ -1,23 +1,33 @@
-"""The one training loop: batches, history, divergence, collapse, checkpoints.
+"""The one training loop: batches, history, divergence, collapse; and its checkpoints.
 
 Same seed, same machine, same result: batches and noise come from one generator whose state is part of every
-checkpoint, so a run that was killed goes on as if nothing had happened.
+checkpoint, so a run that was killed goes on as if nothing had happened. A checkpoint is everything that the
+rest of a run depends on, in one safetensors file that appears whole.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from .checkpoints import read_checkpoint, restore, snapshot, write_checkpoint
+from ..errors import DataFileError, FileFormatError
+from ..persistence import write_atomic
 from .steps import Batch, Step
+
+Tensors = dict[str, Tensor]
+
+CHECKPOINT, VERSION = "privacyfunnel-checkpoint", "2"
 
 
 class TrainingStatus(Enum):
@@ -37,6 +47,11 @@ class TrainingStatus(Enum):
     @property
     def ok(self) -> bool:
         return self is TrainingStatus.FINISHED
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The settings that these sentences speak of, as for errors."""
+        return ("alpha", "beta", "learning_rate")
 
 
 # Mean divergence D[P(Z|x) ‖ r_Z] in bits below which a code says nothing about its record.
@@ -142,8 +157,15 @@ def resume(
 
 
 def ran_away(history: list[dict[str, float]]) -> list[str]:
-    """A note where the last epoch's loss is twice the lowest and half of the way down was lost again."""
-    losses = [row.get("encoder_loss", row.get("loss", 0.0)) for row in history]
+    """A note where the last epoch's loss is twice the lowest and half of the way down was lost again.
+
+    But for what a constant inside a square makes of it: that is lost whatever the encoder does.
+    """
+    floors = [0.5 * (math.log(2) * max(row.get("constant", 0.0), 0.0)) ** 2 for row in history]
+    losses = [
+        row.get("encoder_loss", row.get("loss", 0.0)) - floor
+        for row, floor in zip(history, floors, strict=True)
+    ]
     if len(losses) < LEAST_EPOCHS:
         return []
     lowest = min(losses)
@@ -158,8 +180,9 @@ def ran_away(history: list[dict[str, float]]) -> list[str]:
 
 
 def in_bits(terms: Mapping[str, float]) -> dict[str, float]:
-    """Information in bits; what an optimiser lowers as it is."""
-    return {name: value if name.endswith("loss") else value / math.log(2) for name, value in terms.items()}
+    """Information in bits; what an optimiser lowers, and rates of exchange, as they are."""
+    plain = ("loss", "rate")
+    return {name: value if name.endswith(plain) else value / math.log(2) for name, value in terms.items()}
 
 
 def _text(terms: Mapping[str, Tensor]) -> str:
@@ -169,3 +192,138 @@ def _text(terms: Mapping[str, Tensor]) -> str:
     if "leakage" in terms:
         parts.append(f"leakage {float(terms['leakage']) / math.log(2):.3f} bit")
     return ", ".join(parts)
+
+
+def snapshot(step: Step) -> Tensors:
+    """Weights and optimisers as they are now."""
+    tensors = {f"module.{name}": value.clone() for name, value in step.modules.state_dict().items()}
+    for name, optimiser in step.optimisers.items():
+        for i, state in optimiser.state_dict()["state"].items():
+            for key, value in state.items():
+                tensors[f"optimiser.{name}.{i}.{key}"] = torch.as_tensor(value).clone()
+    return tensors
+
+
+def restore(step: Step, tensors: Mapping[str, Tensor]) -> None:
+    """Weights and optimisers as they were at the snapshot."""
+    step.modules.load_state_dict(without_prefix(tensors, "module."))
+    for name, optimiser in step.optimisers.items():
+        state: dict[int, Tensors] = {}
+        for key, tensor in without_prefix(tensors, f"optimiser.{name}.").items():
+            i, slot = key.split(".")
+            state.setdefault(int(i), {})[slot] = tensor.clone()
+        groups = optimiser.state_dict()["param_groups"]
+        optimiser.load_state_dict({"state": state, "param_groups": groups})
+
+
+def without_prefix(tensors: Mapping[str, Tensor], prefix: str) -> Tensors:
+    """Those whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+def write_checkpoint(path: Path, tensors: Tensors, state: Mapping[str, Any], fingerprint: str) -> None:
+    """Replace the checkpoint; `state` is what JSON can hold of a run, `fingerprint` says which run it is."""
+    from safetensors.torch import save
+
+    metadata = {
+        "format": CHECKPOINT,
+        "version": VERSION,
+        "fingerprint": fingerprint,
+        "state": json.dumps(state),
+    }
+    write_atomic(path, save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata))
+
+
+def read_checkpoint(path: Path, fingerprint: str) -> tuple[Tensors, dict[str, Any]] | None:
+    """Tensors and state of a checkpoint of this run; None where there is none yet."""
+    if not path.exists():
+        return None
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError):
+        raise FileFormatError(f"{path}: the checkpoint is damaged; delete it to start anew.") from None
+    if metadata.get("format") != CHECKPOINT or metadata.get("version") != VERSION:
+        raise FileFormatError(
+            f"{path}: this checkpoint is not of this version of the library; delete it to start anew."
+        )
+    if metadata.get("fingerprint") != fingerprint:
+        raise FileFormatError(
+            f"{path}: this checkpoint belongs to another run (other data or settings); "
+            "use another folder or delete it."
+        )
+    state: dict[str, Any] = json.loads(metadata["state"])
+    return tensors, state
+
+
+def encode_result(value: Any) -> Any:
+    """A frozen dataclass of numbers, texts, enumerations, tuples and other such classes, as JSON."""
+    if is_dataclass(value):
+        return {part.name: encode_result(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, tuple):
+        return [encode_result(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_result(kind: Any, value: Any) -> Any:
+    """The object of class `kind` that `encode_result` described; each field is checked for its type."""
+    if is_dataclass(kind) and isinstance(kind, type):
+        hints, names = get_type_hints(kind), {part.name for part in fields(kind)}
+        if not isinstance(value, dict) or value.keys() != names:
+            raise FileFormatError(f"the {kind.__name__} has other fields than expected.")
+        return kind(**{name: read_result(hints[name], value[name]) for name in names})
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind[value]
+    if get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(read_result(get_args(kind)[0], part) for part in value)
+    if kind is float and (type(value) in (int, float) or value in ("inf", "-inf", "nan")):
+        return float(value)
+    if get_args(kind) and type(None) in get_args(kind):
+        return None if value is None else read_result(get_args(kind)[0], value)
+    if kind not in (int, str, bool) or type(value) is not kind:
+        raise FileFormatError(f"{value!r} is not a {getattr(kind, '__name__', kind)}.")
+    return value
+
+
+@contextmanager
+def training_lock(folder: Path | None) -> Iterator[None]:
+    """One run at a time writes checkpoints into a folder: two would replace each other's.
+
+    The lock ends with the process, however it ends. Without locks in the system, nobody is kept out.
+    """
+    if folder is None:
+        yield
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / "checkpoint.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise DataFileError(
+            f"{folder}: checkpoints cannot be written here ({error.strerror or error}); choose another one."
+        ) from None
+    try:
+        if locked(handle, wait=False) is False:
+            raise DataFileError(
+                f"{folder}: another run is training with checkpoints in this folder; wait for it, or give "
+                "this one a folder of its own."
+            )
+        yield
+    finally:
+        os.close(handle)
+
+
+def locked(handle: int, *, wait: bool) -> bool | None:
+    """Whether the open file is ours alone now; None where the system or the disk has no such locks."""
+    from filelock import lock_descriptor
+
+    try:
+        return lock_descriptor(handle, blocking=wait)
+    except OSError:  # some network file systems have none
+        return None

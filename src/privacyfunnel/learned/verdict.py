@@ -11,16 +11,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..audit.adversaries import LeakageBound, fold_numbers
-from .budget import USELESS_BELOW, Budget
-from .budget_audit import explained_variance, fresh_audit
-from .private import PrivateAttributes
+from ..auditing.adversaries import LeakageBound, fold_numbers
+from .budget import USELESS_BELOW, explained_variance, fresh_audit
 from .steps import AlternatingStep
 
 # Records that a verdict needs, and more than which would not sharpen it.
 LEAST_KEPT, MOST_KEPT = 40, 2000
 # Share of H(Y) above which a code tells much.
 MUCH = 0.5
+# A classifier was outrun where adversaries find more than this share of H(Y), and this many times as much.
+OUTRUN_SHARE, OUTRUN_TIMES = 0.1, 3.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,12 @@ class Guessed:
     chance: float
     bits: float
     entropy: float
+
+    @classmethod
+    def of(cls, name: str, bound: LeakageBound, nats: float) -> Guessed:
+        """An adversary's success; one that guesses worse than the largest class would name that."""
+        success = max(bound.success, bound.chance)
+        return cls(name, success, bound.chance, bound.value, nats / math.log(2))
 
     @property
     def tells_much(self) -> bool:
@@ -95,6 +101,22 @@ class Verdict:
         ]
         return notes
 
+    def outrun(self, training: float) -> list[str]:
+        """Attributes that fresh adversaries learn though training's classifier finds next to nothing.
+
+        `training` is its Î(Z;Y) in bits. What few records may show by chance does not count.
+        """
+        if not self.n:
+            return []
+        chance = 1 / math.sqrt(self.n)
+        return [
+            f"Training's classifier was outrun: it finds {training:.2f} bit, where fresh adversaries find at "
+            f"least {one.bits:.2f} bit of {one.name} in codes of records kept from training. Use "
+            "classifier='mlp', and more classifier_steps."
+            for one in self.guessed
+            if one.bits - chance > max(OUTRUN_SHARE * one.entropy, OUTRUN_TIMES * training)
+        ]
+
 
 def kept_apart(targets: Sequence[Tensor], n: int, share: float, seed: int) -> NDArray[np.bool_]:
     """Records that are not trained on, a share of each class; none where they would be too few to judge."""
@@ -112,7 +134,6 @@ def judged(
     step: AlternatingStep,
     x: Tensor,
     targets: Sequence[Tensor],
-    private: PrivateAttributes,
     kept: NDArray[np.bool_],
     seed: int,
 ) -> Verdict:
@@ -120,29 +141,15 @@ def judged(
     noise = torch.Generator().manual_seed(seed)
     mean = x[torch.from_numpy(~kept).to(x.device)].mean(0)
     explained = explained_variance(step, x, np.flatnonzero(kept), mean, noise)
-    guessed = []
+    private, guessed = step.private, []
     for column, target in zip(private.columns, targets, strict=True):
         if column.classes is not None:
             classes = target.cpu().numpy().astype(np.intp)
             bound, _ = fresh_audit(step, x, classes, ~kept, kept, noise, seed)
-            guessed.append(_guessed(column.name, bound, column.entropy))
+            guessed.append(Guessed.of(column.name, bound, column.entropy))
     numeric = [column.name for column in private.columns if column.classes is None]
     note = f"{', '.join(numeric)} not judged, because adversaries guess classes" if numeric else ""
     return Verdict(explained, tuple(guessed), int(kept.sum()), note)
-
-
-def judged_by_budget(budget: Budget, private: PrivateAttributes) -> Verdict:
-    """The same from the last audit of budget mode, which takes the attributes together."""
-    name = " × ".join(private.names)
-    return Verdict(
-        budget.explained, (_guessed(name, budget.bound, private.entropy),), budget.bound.n, budget.note
-    )
-
-
-def _guessed(name: str, bound: LeakageBound, entropy: float) -> Guessed:
-    """An adversary's success; one that guesses worse than the largest class would name that."""
-    success = max(bound.success, bound.chance)
-    return Guessed(name, success, bound.chance, bound.value, entropy / math.log(2))
 
 
 def not_measured(reason: str) -> Verdict:

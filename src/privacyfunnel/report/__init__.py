@@ -1,7 +1,7 @@
 """Reading an AuditReport: the page, the figures and the release card. Nothing here measures anything."""
 
 from .card import card_markdown, release_card, save_card
-from .figures import plot_confusion, plot_embedding, plot_samples
+from .figures import plot_confusion, plot_embedding, plot_leakage, plot_samples, plot_success
 from .html import save_comparison, save_html
 from .tradeoffs import plot_information_plane, plot_success_psnr
 
@@ -10,7 +10,9 @@ __all__ = [
     "plot_confusion",
     "plot_embedding",
     "plot_information_plane",
+    "plot_leakage",
     "plot_samples",
+    "plot_success",
     "plot_success_psnr",
     "release_card",
     "save_card",

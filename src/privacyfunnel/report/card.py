@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
-from ..audit import AuditReport, Finding, Verdict
+from ..auditing import AuditReport, Finding, Verdict
 from ..errors import InvalidInputError
 from ..persistence import write_atomic
-from .beside import kept_found, kept_sentences
-from .summary import (
-    before,
-    bracket,
-    chance,
-    first,
-    first_lines,
-    largest_lift,
-    smallest_group,
-    strongest,
-    unmeasured,
-)
-from .wording import attributes, basis, interval, signed, view
+from . import wording
 
 CARD_VERSION = 2
 
@@ -40,108 +28,52 @@ def release_card(report: AuditReport, verdicts: Sequence[Verdict] = ()) -> dict[
     report = report.published()
     meta = report.meta
     return {
-        "summary": first_lines(report),
+        "summary": wording.first_lines(report),
         "card_version": CARD_VERSION,
         "name": str(meta.get("name", "release")),
         "data": {
-            "of": basis(report),
+            "of": wording.basis(report),
             "n_records": meta.get("n_records"),
             "fingerprint": dict(meta.get("fingerprint", {})),
-            "private": attributes(report),
+            "private": wording.attributes(report),
             "kept": [str(name) for name in meta.get("kept", ())],
         },
         "mechanism": str(meta.get("mechanism", "")),
         "settings": dict(meta.get("settings", {})),
         "versions": dict(meta.get("versions", {})),
-        "beside": kept_sentences(report),
+        "beside": wording.kept_sentences(report),
         "numbers": [one.to_dict() for one in _headline(report)],
         "verdicts": [one.to_dict() for one in verdicts],
         "audited": list(meta.get("audited", ())),
         "not_audited": list(meta.get("not_audited", ())),
-        "limits": limits(report),
+        "limits": wording.limits(report),
     }
 
 
 def _headline(report: AuditReport) -> list[Finding]:
     """The numbers a reader needs first, for each attribute."""
     found: list[Finding | None] = []
-    for name in attributes(report):
-        best = strongest(report, name)
-        found += [best, chance(report, name), None if best is None else before(report, best)]
-        found += bracket(report, "leakage", name).findings
-        found += [largest_lift(report, name), smallest_group(report, name), *unmeasured(report, name)]
-    found += [*bracket(report, "utility").findings, first(report, "psnr"), first(report, "ssim")]
+    for name in wording.attributes(report):
+        one = wording.told(report, name)
+        found += [one.best, one.chance, one.raw, *one.leaked.findings, one.lift, one.group, *one.unmeasured]
+    found += wording.bracket(report, "utility").findings
+    found += [wording.first(report, quantity) for quantity in ("psnr", "ssim")]
     found += [one for one in report.findings if one.quantity.startswith("task") and one.on == "Z"]
-    found += kept_found(report)
+    found += wording.kept_found(report)
     # The strongest adversary of all may see kept columns, and is then there twice.
     return list(dict.fromkeys(one for one in found if one is not None))
-
-
-def limits(report: AuditReport) -> dict[str, str]:
-    """What the numbers do not cover, in plain words."""
-    tried = [str(name) for name in report.meta.get("settings", {}).get("adversaries", ())]
-    many = report.find("many-draws difference")
-    if many:
-        most = max(many, key=lambda one: one.value)
-        repeated = (
-            f"With {view(most.on)}, {most.source} guesses {signed(most)} more than with one. Still more "
-            "releases tell still more."
-        )
-    else:
-        repeated = (
-            "Everything here holds for one release of each record. A second release of the same record, even "
-            "with new noise, tells more, and many may tell all."
-        )
-    exact = any(one.kind == "exact" for one in report.findings)
-    kept = ", ".join(map(str, report.meta.get("kept", ())))
-    listed = f" Tried were: {', '.join(tried)}." if tried else ""
-    return {
-        "Columns beside the release": (
-            f"What these columns tell beside the release was measured: {kept}. Any other column that is "
-            "handed out tells more than is said here."
-            if kept
-            else "The numbers are about the release alone. A file that hands out other columns beside it "
-            "tells more; audit it with the columns that are kept."
-        ),
-        "Repeated releases": repeated,
-        "Auxiliary knowledge": (
-            "The adversaries know the release and the private attribute of other people. Somebody who also "
-            "knows other things about a person, such as columns of another table, can combine them."
-        ),
-        "Distribution shift": (
-            "The numbers are about the joint distribution that was given and about no other."
-            if exact and report.meta.get("n_records") is None
-            else "The numbers are about people like those in the audited records. For others, and in later "
-            "years, they can be worse."
-        ),
-        "Adversaries not tried": (
-            "The numbers are exact and hold for every adversary who sees one release."
-            if exact and report.meta.get("n_records") is None
-            else "Exact values and upper bounds hold for every adversary who sees one release. A success "
-            "or a lower bound says only what the adversaries tried reached: one with more records, more time "
-            f"or a better idea may reach more.{listed}"
-        ),
-        "Records the mechanism was made from": (
-            "On the records that a mechanism was trained on, leakage looks smaller than on new ones. The "
-            "audit cannot see which they were."
-        ),
-    }
 
 
 def card_markdown(card: Mapping[str, Any]) -> str:
     """The card as a page of Markdown."""
     lines = [part for one in card["summary"] for part in (_text(one), "")]
     lines += [f"# Release card: {_text(card['name'])}", ""]
-    lines += [f"**Mechanism.** {_text(card['mechanism'])}", ""]
+    lines += [f"**Mechanism.** {_text(card['mechanism'])}"]
     if card["verdicts"]:
-        lines += ["## Verdict", ""]
-        lines += [f"- {_text(one['sentence'])}" for one in card["verdicts"]]
-        lines += [""]
+        lines += _section("Verdict", (_text(one["sentence"]) for one in card["verdicts"]))
     if card["beside"]:
-        lines += ["## What is handed out beside the release", ""]
-        lines += [f"- {_text(one)}" for one in card["beside"]]
-        lines += [""]
-    lines += ["## Numbers", ""]
+        lines += _section("What is handed out beside the release", map(_text, card["beside"]))
+    lines += _section("Numbers", ())
     lines += [
         "= exact, ≥ lower bound (another adversary may reach more), ≤ upper bound, ≈ estimate.",
         "",
@@ -151,24 +83,26 @@ def card_markdown(card: Mapping[str, Any]) -> str:
     for values in card["numbers"]:
         one = Finding.from_dict(values)
         size = "–" if one.n_samples is None else f"{one.n_samples:,}"
-        cells = [one.quantity, one.attribute, one.source, view(one.on), signed(one), _level(one), size]
-        lines.append("| " + " | ".join(map(_text, [*cells, "–" if one.seed is None else one.seed])) + " |")
+        cells = [one.quantity, one.attribute, one.source, wording.view(one.on), wording.signed(one)]
+        cells += [_level(one), size, "–" if one.seed is None else str(one.seed)]
+        lines.append("| " + " | ".join(map(_text, cells)) + " |")
     data = card["data"]
-    lines += ["", "## Data", ""]
-    lines.append(f"- {data['of']}; private: {_text(', '.join(data['private']) or 'not named')}")
-    lines += [f"- fingerprint of {_text(name)}: `{digest}`" for name, digest in data["fingerprint"].items()]
-    for title, sentences in (
-        ("What was audited", card["audited"]),
-        ("What was not audited", card["not_audited"]),
-    ):
-        lines += ["", f"## {title}", "", *(f"- {_text(one)}" for one in sentences)]
-    lines += ["", "## Limits", ""]
-    lines += [f"- **{name}.** {_text(words)}" for name, words in card["limits"].items()]
-    lines += ["", "## Settings", ""]
-    for name, value in {**card["settings"], **card["versions"]}.items():
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        lines.append(f"- {_text(name)}: {_text(shown)}")
+    of = f"{data['of']}; private: {_text(', '.join(data['private']) or 'not named')}"
+    prints = [f"fingerprint of {_text(name)}: `{digest}`" for name, digest in data["fingerprint"].items()]
+    lines += _section("Data", [of, *prints])
+    lines += _section("What was audited", map(_text, card["audited"]))
+    lines += _section("What was not audited", map(_text, card["not_audited"]))
+    lines += _section("Limits", (f"**{name}.** {_text(words)}" for name, words in card["limits"].items()))
+    settings = {**card["settings"], **card["versions"]}
+    shown = {
+        name: ", ".join(map(str, one)) if isinstance(one, list) else one for name, one in settings.items()
+    }
+    lines += _section("Settings", (f"{_text(name)}: {_text(value)}" for name, value in shown.items()))
     return "\n".join(lines) + "\n"
+
+
+def _section(title: str, items: Iterable[str]) -> list[str]:
+    return ["", f"## {title}", "", *(f"- {one}" for one in items)]
 
 
 def save_card(
@@ -199,7 +133,11 @@ def card_names(path: str | PathLike[str]) -> tuple[str, str]:
 
 
 def _level(finding: Finding) -> str:
-    return f"{interval(finding)} ({100 * finding.confidence:g} %)" if finding.interval is not None else "–"
+    return (
+        f"{wording.interval(finding)} ({100 * finding.confidence:g} %)"
+        if finding.interval is not None
+        else "–"
+    )
 
 
 def _text(value: object) -> str:

@@ -6,13 +6,24 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..audit import AuditReport, Finding
+from ..auditing import AuditReport, Finding
+from ..auditing.findings import Bracket
 from ..errors import InvalidInputError
-from ..frontier import Frontier
-from ..plotting import COLOURS, FAINT, MARKERS, plot_frontier, tidy
-from .style import legend, new_figure, plain
-from .summary import Bracket, before, bracket, chance, first, strongest
-from .wording import reach
+from ..plotting import (
+    COLOURS,
+    FAINT,
+    MARKERS,
+    WHITE_EDGE,
+    figure_of,
+    label_line,
+    legend,
+    new_figure,
+    plain,
+    plot_frontier,
+    tidy,
+)
+from ..tradeoff import Frontier
+from .wording import before, bracket, chance, first, reach, strongest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,8 +107,7 @@ def plot_success_psnr(
     ax.margins(x=0.08, y=0.08)
     ax.set_ylim(bottom=0)
     legend(ax, loc="best")
-    figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
-    return figure
+    return figure_of(ax)
 
 
 def _draw_method(ax: Axes, name: str, pairs: list[tuple[Finding, Finding]], i: int) -> None:
@@ -105,31 +115,14 @@ def _draw_method(ax: Axes, name: str, pairs: list[tuple[Finding, Finding]], i: i
         return
     colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
     for psnr, success in pairs:
-        ax.errorbar(
-            psnr.value,
-            success.value,
-            xerr=[[end] for end in reach(psnr)],
-            yerr=[[end] for end in reach(success)],
-            fmt="none",
-            ecolor=colour,
-            elinewidth=0.9,
-            alpha=0.6,
-            zorder=2,
-        )
+        xerr, yerr = ([[end] for end in reach(one)] for one in (psnr, success))
+        look: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.9, "alpha": 0.6}
+        ax.errorbar(psnr.value, success.value, xerr=xerr, yerr=yerr, zorder=2, **look)
     best = frontier_points([(psnr.value, success.value) for psnr, success in pairs])
     ax.step([p for p, _ in best], [s for _, s in best], where="pre", color=colour, linewidth=1.4, zorder=3)
-    ax.plot(
-        [psnr.value for psnr, _ in pairs],
-        [success.value for _, success in pairs],
-        linestyle="none",
-        marker=marker,
-        markersize=6,
-        color=colour,
-        markeredgecolor="white",
-        markeredgewidth=0.6,
-        label=plain(name),
-        zorder=4,
-    )
+    x, y = ([one.value for one in side] for side in zip(*pairs, strict=True))
+    marks: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": 6, **WHITE_EDGE}
+    ax.plot(x, y, color=colour, label=plain(name), zorder=4, **marks)
 
 
 def _draw_references(ax: Axes, shown: Sequence[tuple[AuditReport, Finding]]) -> None:
@@ -143,15 +136,7 @@ def _draw_references(ax: Axes, shown: Sequence[tuple[AuditReport, Finding]]) -> 
         marks.append((sum(raw) / len(raw), "same adversary on raw X", (0, (1, 2))))
     for value, text, dashes in marks:
         ax.axhline(value, color=FAINT, linewidth=0.8, linestyle=dashes, zorder=1)
-        ax.annotate(
-            text,
-            (0, value),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 3),
-            textcoords="offset points",
-            fontsize=7.5,
-            color=FAINT,
-        )
+        label_line(ax, text, value, (4, 3))
 
 
 def _as_percent(ax: Axes) -> None:
@@ -201,18 +186,9 @@ def plot_information_plane(
     tidy(ax, "utility  $I(Z;X)$  [bit]", "leakage  $I(Z;Y)$  [bit]")
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
-    handles, labels = ax.get_legend_handles_labels()
-    # The releases first, then what they are seen against; below the mark of I(X;Y), if there is one.
-    order = sorted(range(len(labels)), key=lambda i: labels[i] in beneath)
-    legend(
-        ax,
-        handles=[handles[i] for i in order],
-        labels=[labels[i] for i in order],
-        loc="upper left",
-        bbox_to_anchor=(0.01, 0.92 if beneath else 1.0),
-    )
-    figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
-    return figure
+    # Below the mark of I(X;Y), if there is one.
+    legend(ax, beneath, loc="upper left", bbox_to_anchor=(0.01, 0.92 if beneath else 1.0))
+    return figure_of(ax)
 
 
 def _planes(reports: Sequence[AuditReport], attribute: str | None) -> list[tuple[Bracket, Bracket]]:

@@ -4,9 +4,10 @@ A mapping with ``name`` (a data set of the library) or ``file`` and options:
 
 - a joint: the name of one of `datasets.known_joints`, or a table (the names adult and german-credit, or a
   CSV or Parquet file) with ``public`` and ``private`` columns;
-- records: mnist, fashion-mnist, digits, adult (``private``: sex or race), or an .npz file with arrays x and
-  y, and x_test and y_test unless a share is to be kept for testing; ``n_train`` and ``n_test`` take the first
-  so many of each.
+- records: mnist, fashion-mnist, digits, adult (``private``: sex or race), or a file: .npz with arrays x and
+  y, and x_test and y_test unless a share is to be kept for testing, IDX images, or a table of numbers with
+  its ``private`` column, without what ``drop`` names; ``n_train`` and ``n_test`` take the first so many of
+  each.
 
 A name that is no data set is taken for a file.
 """
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataFileError, InvalidInputError
+from ..errors import DataFileError, InvalidInputError, shortened
 from .runs import canonical
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Records:
     """Records for a learned funnel: x public, y private, and for some sets a target that users are after.
 
     The encoder learns from the training part. Releases are judged on the other part alone, because on
-    records that trained the encoder leakage looks smaller than it is.
+    records that trained the encoder leakage looks smaller than it is. `name` is that of y.
     """
 
     x_train: NDArray[Any]
@@ -49,15 +50,13 @@ class Records:
     y_test: NDArray[Any]
     target_train: NDArray[Any] | None = None
     target_test: NDArray[Any] | None = None
+    name: str = "y"
 
 
 def resolve(data: Mapping[str, Any], *, named: bool = True) -> dict[str, Any]:
     """The same with the absolute path of its file: workers may live in other folders.
 
-    Parameters
-    ----------
-    named : bool
-        Whether a name must be that of a data set or a file; a function of the user's may have its own.
+    Where it is `named`, a name must be that of a data set or a file; a user's function may have others.
     """
     resolved = dict(data)
     name = resolved.get("name")
@@ -85,12 +84,7 @@ def load_records(data: Mapping[str, Any]) -> Records:
 
 
 def content_mark(kind: str, data: Mapping[str, Any]) -> str | None:
-    """A hash of all that a method sees of its data; None where a function of the user's reads a named set.
-
-    Parameters
-    ----------
-    kind : "solver", "estimator" or "function"
-    """
+    """A hash of all that a method of a kind sees of its data; None where a function reads a named set."""
     return _cached_mark(kind, canonical(dict(data)), _stamp(data))
 
 
@@ -99,6 +93,8 @@ def _fingerprint(content: Joint | Records) -> str:
     digest = hashlib.sha256()
     for part in (f.name for f in fields(content)):
         value = getattr(content, part)
+        if part == "name" and value == "y":  # what runs were known by before it had others
+            continue
         if isinstance(value, np.ndarray) and value.dtype.kind != "O":
             digest.update(f"{part} {value.shape} {value.dtype.str} ".encode())
             digest.update(np.ascontiguousarray(value).view(np.uint8).data)
@@ -177,8 +173,8 @@ def _read_joint(data: Mapping[str, Any]) -> Joint:
 def _read_records(data: Mapping[str, Any]) -> Records:
     options = {key: value for key, value in data.items() if key not in ("name", "file")}
     if "file" in data:
-        _allow(options, ("n_train", "n_test"))
-        whole = _from_npz(data["file"])
+        _allow(options, ("n_train", "n_test", "private", "drop"))
+        whole = _from_file(data["file"], _one_private(options), _names(options, "drop"))
     elif data["name"] in IMAGES:
         _allow(options, ("n_train", "n_test"))
         from .. import datasets
@@ -186,7 +182,7 @@ def _read_records(data: Mapping[str, Any]) -> Records:
         whole = Records(*getattr(datasets, f"load_{data['name'].replace('-', '_')}")())
     elif data["name"] == "adult":
         _allow(options, ("n_train", "n_test", "private"))
-        whole = _adult(options.get("private", "sex"))
+        whole = _adult(_one_private(options) or "sex")
     else:
         raise InvalidInputError(
             f"data: {data['name']} is no set of records; choose {', '.join(IMAGES)}, adult or an .npz file."
@@ -197,8 +193,9 @@ def _read_records(data: Mapping[str, Any]) -> Records:
         if (values := getattr(whole, f.name)) is None
         else values[: n_train if f.name.endswith("train") else n_test]
         for f in fields(Records)
+        if f.name != "name"
     }
-    return Records(**parts)
+    return Records(**parts, name=whole.name)
 
 
 def _count(options: Mapping[str, Any], name: str) -> int | None:
@@ -244,27 +241,43 @@ def _adult(private: str) -> Records:
     )
 
 
-def _from_npz(path: str) -> Records:
-    import zipfile
+def _names(options: Mapping[str, Any], name: str) -> list[str]:
+    """Columns in the data of a run: one name, or a list of names."""
+    given = options.get(name, [])
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        raise InvalidInputError(f"data: {name} must name columns, as texts; it is {shortened(given)}.")
+    return names
 
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0].rstrip(".")
-        raise DataFileError(
-            f"{path}: cannot read arrays from this file ({reason}); write it with numpy.savez(x=…, y=…)."
-        ) from None
-    if missing := [name for name in ("x", "y") if name not in arrays]:
-        raise InvalidInputError(f"{path}: there is no array {missing[0]!r}; save it under this name.")
-    x, y = arrays["x"], arrays["y"]
+
+def _one_private(options: Mapping[str, Any]) -> str | None:
+    """The private column, also where it is the only one of a list, as tables of letters take them."""
+    names = _names(options, "private")
+    if len(names) > 1:
+        raise InvalidInputError(
+            f"data: private must be one column for a learned method; it is {', '.join(names)}."
+        )
+    return names[0] if names else None
+
+
+def _from_file(path: str, private: str | None, drop: Sequence[str]) -> Records:
+    """Records of any kind of file; without a part for testing, a share of them is kept for it."""
+    from ..files import open_records
+
+    source = open_records(path)
+    if private is None and not source.private:
+        raise InvalidInputError(f"{path}: name the private column, as private.")
+    if drop and source.table is None:
+        raise InvalidInputError(f"{path}: drop belongs to CSV and Parquet files; leave it out.")
+    found = source.records([private] if private is not None else source.private, drop, as_written=True)
+    x, ((name, y),) = found.array, found.private.items()
     if len(x) != len(y):
         raise InvalidInputError(f"{path}: x has {len(x)} records and y {len(y)}; save one y for each x.")
-    if "x_test" in arrays and "y_test" in arrays:
-        return Records(x, y, arrays["x_test"], arrays["y_test"])
+    if source.table is None and {"x_test", "y_test"} <= {*source.columns}:
+        return Records(x, y, source.matrix("x_test", as_written=True), *source.values(["y_test"]).values())
     order = np.random.default_rng(0).permutation(len(x))
     test, train = np.split(order, [int(_TEST_SHARE * len(x))])
-    return Records(x[train], y[train], x[test], y[test])
+    return Records(x[train], y[train], x[test], y[test], name=name)
 
 
 def _allow(options: Mapping[str, Any], names: Sequence[str]) -> None:

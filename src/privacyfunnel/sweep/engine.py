@@ -6,12 +6,12 @@ import random
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
-from ..errors import PrivacyFunnelError
 from ..persistence import Path_
 from ..progress import Report, progress_bar
-from .execute import Outcome, Task, prepare
+from .execute import Task, prepare
 from .runs import Run
 from .store import Store
 from .workers import Workers, workers
@@ -60,7 +60,7 @@ def sweep(
     n_jobs : int
         Local processes; −1 for one a core. The cores are shared out among them: n_jobs × threads = cores.
     scheduler : str, optional
-        Compute there instead: tcp://host:port is a Dask cluster, ray or ray://host:port Ray.
+        Compute on the Dask cluster of this scheduler instead, such as tcp://host:port.
     name : str
         What this sweep is called in the status of the store.
     progress : bool, optional
@@ -72,7 +72,7 @@ def sweep(
     Summary
         `Store.records` and `Store.to_frame` have the results.
     """
-    return _sweep(runs, _opened(store), n_jobs, scheduler, name, progress, again=False)
+    return _sweep(runs, _opened(store), name, progress, again=False, n_jobs=n_jobs, scheduler=scheduler)
 
 
 def retry_failed(
@@ -87,7 +87,7 @@ def retry_failed(
     failures = opened.failures()
     runs = [Run(**record["run"]) for record in failures]
     tasks = {record["key"]: prepare(run) for record, run in zip(failures, runs, strict=True)}
-    summary = _sweep(runs, opened, n_jobs, scheduler, None, progress, again=True)
+    summary = _sweep(runs, opened, None, progress, again=True, n_jobs=n_jobs, scheduler=scheduler)
     for key, task in tasks.items():
         if task.key != key:  # other data or code by now: the run lives on under another key
             opened.forget_failure(key)
@@ -99,14 +99,7 @@ def _opened(store: Store | Path_) -> Store:
 
 
 def _sweep(
-    runs: Iterable[Run],
-    store: Store,
-    n_jobs: int,
-    scheduler: str | None,
-    name: str | None,
-    progress: bool | None,
-    *,
-    again: bool,
+    runs: Iterable[Run], store: Store, name: str | None, progress: bool | None, *, again: bool, **place: Any
 ) -> Summary:
     begun = time.perf_counter()
     tasks = {task.key: task for task in map(prepare, runs)}
@@ -118,8 +111,8 @@ def _sweep(
     random.SystemRandom().shuffle(todo)
     n_computed = 0
     if todo:
-        with progress_bar("Sweep", progress) as report, workers(n_jobs, scheduler) as place:
-            n_computed = _compute(todo, store, place, report, again)
+        with progress_bar("Sweep", progress) as report, workers(**place) as found:
+            n_computed = _compute(todo, store, found, report, again)
     failed = sum(store.has_failed(key) for key in tasks)
     finished = sum(store.has(key) for key in tasks)
     return Summary(len(tasks), finished - n_computed, n_computed, failed, time.perf_counter() - begun)
@@ -127,63 +120,26 @@ def _sweep(
 
 def _compute(todo: list[Task], store: Store, place: Workers, report: Report, again: bool) -> int:
     """Compute and keep; how many runs were finished here."""
-    total, n_failed, n_computed, n_elsewhere = len(todo), 0, 0, 0
+    n_failed, n_computed, n_elsewhere = 0, 0, 0
     by_key = {task.key: task for task in todo}
-    in_flight: dict[str, Task] = {}
 
-    def waiting(tasks: list[Task]) -> Iterator[Task]:
+    def waiting() -> Iterator[Task]:
         """Tasks as workers ask for them, without those that another sweep has finished meanwhile."""
         nonlocal n_elsewhere
-        for task in tasks:
+        for task in todo:
             if store.has(task.key) or (not again and store.has_failed(task.key)):
                 n_elsewhere += 1
-                continue
-            in_flight[task.key] = task
-            yield task
+            else:
+                yield task
 
-    def keep(outcome: Outcome) -> None:
-        nonlocal n_failed, n_computed
-        run = by_key[outcome.key].run
-        if outcome.values is not None:
-            store.write(outcome.key, run, outcome.values, outcome.seconds)
-            n_computed += 1
-        else:
-            store.write_failure(outcome.key, run, outcome.error or "", outcome.details, outcome.seconds)
-            n_failed += 1
-        in_flight.pop(outcome.key, None)
-        told = f"{n_failed} failed" if n_failed else ""
-        report(n_computed + n_failed + n_elsewhere, total, told)
-
-    rest = todo
-    while rest:
-        try:
-            with closing(place.run(waiting(rest))) as outcomes:
-                for outcome in outcomes:
-                    keep(outcome)
-            break
-        except PrivacyFunnelError:  # the store cannot be written: no use to go on
-            raise
-        except Exception as error:
-            place.check()
-            # A worker died. Which run it was cannot be told, so those that were under way run alone.
-            for task in list(in_flight.values()):
-                keep(_alone(task, place, error))
-            rest = [t for t in rest if not store.has(t.key) and not store.has_failed(t.key)]
+    with closing(place.run(waiting())) as outcomes:
+        for outcome in outcomes:
+            run = by_key[outcome.key].run
+            if outcome.values is not None:
+                store.write(outcome.key, run, outcome.values, outcome.seconds)
+                n_computed += 1
+            else:
+                store.write_failure(outcome.key, run, outcome.error or "", outcome.details, outcome.seconds)
+                n_failed += 1
+            report(n_computed + n_failed + n_elsewhere, len(todo), f"{n_failed} failed" if n_failed else "")
     return n_computed
-
-
-def _alone(task: Task, place: Workers, first: Exception) -> Outcome:
-    """The outcome of a run that may kill its worker; in a process of its own even where one is enough."""
-    own = replace(place, n_jobs=max(2, place.n_jobs))
-    try:
-        (outcome,) = own.run([task])
-        return outcome
-    except PrivacyFunnelError:
-        raise
-    except Exception as error:
-        place.check()
-        told = (
-            f"the worker process ended while it computed this run ({type(error).__name__}); it may have run "
-            "out of memory."
-        )
-        return Outcome(task.key, 0.0, None, told, f"{first}\n{error}")

@@ -19,8 +19,10 @@ from .methods import check, code_of, compute, kind_of
 from .runs import Run, canonical
 from .store import VERSION
 
+#: Who judges the releases of learned runs: what another one found is computed again.
+JUDGE = "audit"
 # For libraries that a run imports only when it has begun, such as torch.
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def prepare(run: Run) -> Task:
         mark = content_mark(kind, data)
     identity = {
         "format": VERSION,
-        "version": _version(),
+        "version": installed_version(),
         "method": run.method,
         "settings": run.settings,
         "seed": run.seed,
@@ -67,6 +69,8 @@ def prepare(run: Run) -> Task:
         "content": mark,
         "code": code_of(run.method),
     }
+    if kind == "estimator":  # results of another judge are other results
+        identity["judge"] = JUDGE
     return Task(hashlib.sha256(canonical(identity).encode()).hexdigest(), run, data, mark)
 
 
@@ -97,7 +101,7 @@ def limited_threads(n: int) -> Iterator[None]:
 
     torch = sys.modules.get("torch")
     before = None if torch is None else torch.get_num_threads()
-    variables = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    variables = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update({name: str(n) for name in variables})
     try:
         with threadpool_limits(n):
@@ -133,7 +137,8 @@ def _json_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _version() -> str:
+def installed_version() -> str:
+    """The version of this library where it is asked."""
     from .. import __version__
 
     return __version__

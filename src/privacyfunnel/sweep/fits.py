@@ -1,117 +1,127 @@
-"""Runs of learned funnels: fit on one part of the records, judge the releases of the other."""
+"""Runs of learned funnels: fit on one part of the records, audit the releases of the other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInputError
+from ..attributes import Attribute, read_attributes
+from ..errors import InvalidInputError, PrivacyFunnelWarning
 from ..estimators import estimator
 from .data import Records
 
+#: Settings of a learned run that are not the estimator's: how its releases are audited.
+AUDIT = ("adversaries", "effort")
+# Of a summary: what says how it came about, and would differ from one computation to the next.
+_NOT_KEPT = ("name", "seconds", "published")
+
 
 def fit_and_audit(method: str, settings: Mapping[str, Any], seed: int, records: Records) -> dict[str, Any]:
-    """Fit a learned funnel on the training part; judge its releases of the other part."""
-    fitted = {name: value for name, value in settings.items() if name != "adversaries"}
-    if "hidden" in fitted:
-        fitted["hidden"] = tuple(fitted["hidden"])
-    model = estimator(method)(**fitted, random_state=seed, release_state=seed, device="cpu", progress=False)
-    model.fit(records.x_train, records.y_train)
-    refuse_interrupted(model.status_)
-    codes = model.transform(records.x_test)
-    more = {"private": records.y_test} if model.decoder_needs_private else {}
-    restored = model.inverse_transform(codes, **more)
-    numbers = {
+    """Fit a learned funnel on the training part; audit its releases of the other part."""
+    model = fit(method, {k: v for k, v in settings.items() if k not in AUDIT}, seed, records)
+    codes, restored = release(model, records)
+    return {
         "status": model.status_.name,
         "n_parameters": sum(p.numel() for p in model.modules_.parameters()),
+        **audit_codes(
+            codes,
+            records,
+            seed,
+            numeric=settings.get("numeric", ()),
+            **{name: settings[name] for name in AUDIT if name in settings},
+        ),
         **reconstruction_quality(records.x_test, restored),
-        **audit_codes(codes, records.y_test, settings.get("adversaries"), seed),
     }
-    if records.target_test is not None:
-        numbers["target_auc"] = target_auc(codes, records.target_test, seed)
-    return numbers
 
 
-def reconstruction_quality(x: NDArray[Any], restored: NDArray[Any]) -> dict[str, float]:
-    """Mean squared error by value, and for values in [0, 1] the peak signal-to-noise ratio in dB."""
-    from ..audit.reconstruction import psnr, squared_errors
+def fit(method: str, settings: Mapping[str, Any], seed: int, records: Records) -> Any:
+    """The estimator of that name, fitted on the training part."""
+    given = {name: tuple(value) if name == "hidden" else value for name, value in settings.items()}
+    model = estimator(method)(**given, random_state=seed, release_state=seed, device="cpu", progress=False)
+    model.fit(records.x_train, {records.name: records.y_train})
+    refuse_interrupted(model.status_)
+    return model
 
-    error = float(squared_errors(np.asarray(x, np.float64), np.asarray(restored, np.float64)).mean())
-    quality = {"mse": error}
-    if x.min() >= 0 and x.max() <= 1 and error > 0:
-        quality["psnr"] = psnr(error, 1.0)
-    return quality
+
+def release(model: Any, records: Records) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Codes of the test part, and what the decoder makes of them."""
+    codes = model.transform(records.x_test)
+    more = {"private": records.y_test} if model.decoder_needs_private else {}
+    return codes, model.inverse_transform(codes, **more)
 
 
 def audit_codes(
-    codes: NDArray[Any], private: NDArray[Any], names: list[str] | None, seed: int
-) -> dict[str, float]:
-    """What adversaries find in released codes. This is the one place where a sweep chooses them.
+    codes: NDArray[Any],
+    records: Records,
+    seed: int,
+    adversaries: Sequence[str] | None = None,
+    effort: str = "quick",
+    numeric: Sequence[str] = (),
+) -> dict[str, Any]:
+    """What `audit` finds in codes of the test part: its summary, who judged, and on how many records.
 
-    One with labels learns from one half and is judged on the other: its bits are a lower bound on I(Z;Y), its
-    success is the share of classes guessed; `success` and `leakage_bound` are those of the strongest one.
-    Clusters are formed on all codes and named by the classes that fit them best, as in the paper.
-
-    Parameters
-    ----------
-    names : list of str, optional
-        Those of `audit.default_adversaries`, and "KMeans" or "UMAP and KMeans"; by default the former.
+    Effort and numeric are those of `audit`, adversaries are names of `chosen_adversaries`.
     """
-    from ..audit import default_adversaries, fold_numbers, leakage_lower_bound
-    from ..audit.adversaries.clustering import ClusteringAdversary
+    from ..auditing import audit
 
-    with_labels: dict[str, Any] = {adversary.name: adversary for adversary in default_adversaries(seed)}
-    clustering = {one.name: one for one in (ClusteringAdversary(False), ClusteringAdversary(True))}
-    wanted = list(with_labels) if names is None else names
-    if missing := [name for name in wanted if name not in with_labels and name not in clustering]:
-        known = ", ".join([*with_labels, *clustering])
-        raise InvalidInputError(f"there is no adversary {missing[0]!r}; choose from {known}.")
-    halves = fold_numbers(private, 2, seed)
-    learn, judge = halves == 0, halves == 1
-    found: dict[str, float] = {}
-    bounds = []
-    for name in wanted:
-        label = name.replace(" ", "_")
-        if name in clustering:
-            found[f"success_{label}"] = _clustering_success(clustering[name], codes, private, seed)
-            continue
-        bound = leakage_lower_bound(
-            with_labels[name], codes[learn], private[learn], codes[judge], private[judge], random_state=seed
+    private = {records.name: records.y_test}
+    attributes = read_attributes(private, len(codes), numeric=numeric)
+    with warnings.catch_warnings():
+        # That the order of the records tells the attribute: nothing is released in this order.
+        warnings.simplefilter("ignore", PrivacyFunnelWarning)
+        report = audit(
+            Z=codes,
+            private=private,
+            task=None if records.target_test is None else {"target": records.target_test},
+            numeric=numeric,
+            adversaries=chosen_adversaries(adversaries, attributes, seed),
+            effort=effort,
+            n_repeats=1,  # of embeddings: a sweep has seeds for that
+            random_state=seed,
+            n_jobs=1,
+            progress=False,
         )
-        found[f"leakage_bound_{label}"] = bound.value
-        found[f"leakage_error_{label}"] = bound.standard_error
-        found[f"success_{label}"] = bound.success
-        found["chance"] = bound.chance
-        bounds.append(bound)
-    if bounds:
-        found["leakage_bound"] = max(bound.value for bound in bounds)
-        found["success"] = max(bound.success for bound in bounds)
-    return found
+    found = {name: value for name, value in report.summary().items() if name not in _NOT_KEPT}
+    judged = [one.n_samples for one in report.find("success", on="Z") if one.n_samples is not None]
+    return {
+        **{name: value for name, value in found.items() if value is not None},
+        "judged_by": ", ".join(report.meta["settings"]["adversaries"]),
+        "n_judged": max(judged, default=len(codes)),
+    }
 
 
-def _clustering_success(adversary: Any, codes: NDArray[Any], private: NDArray[Any], seed: int) -> float:
-    from ..audit.adversaries.clustering import match_clusters
+def chosen_adversaries(names: Sequence[str] | None, attributes: Sequence[Attribute], seed: int) -> list[Any]:
+    """Adversaries by their names, without any a line and trees; those for numbers are for numbers only."""
+    from ..auditing import (
+        ClusteringAdversary,
+        default_adversaries,
+        default_numeric_adversaries,
+        randomised_trees,
+    )
 
-    classes, y = np.unique(private, return_inverse=True)
-    points = adversary.embedding(np.asarray(codes, dtype=np.float64), seed)
-    clusters = adversary.clusters(points, len(classes), seed)
-    names = match_clusters(clusters, y, int(clusters.max()) + 1, len(classes))
-    return float((names[clusters] == y).mean())
+    clustering = ClusteringAdversary(embed=False), ClusteringAdversary(embed=True)
+    numeric = default_numeric_adversaries(seed)
+    if names is None:
+        usual = default_adversaries(seed, max(one.n_classes for one in attributes))
+        return [usual[0], usual[2], numeric[0], numeric[2]]
+    offered = (*default_adversaries(seed), randomised_trees(seed), *clustering, *numeric)
+    known = {one.name: one for one in offered}
+    if missing := [name for name in names if name not in known]:
+        raise InvalidInputError(f"there is no adversary {missing[0]!r}; choose from {', '.join(known)}.")
+    return [known[name] for name in names]
 
 
-def target_auc(codes: NDArray[Any], target: NDArray[Any], seed: int) -> float:
-    """How well a user who knows other people's targets predicts them from codes: area under the curve."""
-    from sklearn.metrics import roc_auc_score
+def reconstruction_quality(x: NDArray[Any], restored: NDArray[Any]) -> dict[str, float]:
+    """Mean squared error by value, and the peak signal-to-noise ratio in dB, as `audit` has them."""
+    from ..auditing.measures.utility import peak_of, psnr, squared_errors
 
-    from ..audit import boosted_trees, fold_numbers
-
-    halves = fold_numbers(target, 2, seed)
-    user = boosted_trees(seed).fit(codes[halves == 0].astype(np.float64), target[halves == 0].astype(np.intp))
-    scores = np.asarray(user.predict_proba(codes[halves == 1].astype(np.float64)))[:, 1]
-    return float(roc_auc_score(target[halves == 1], scores))
+    records = np.asarray(x, np.float64)
+    error = float(squared_errors(records, np.asarray(restored, np.float64)).mean())
+    return {"mse": error} | ({"psnr": psnr(error, peak_of(records))} if error > 0 else {})
 
 
 def refuse_interrupted(status: Any) -> None:

@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..discrete.arguments import METHODS as SOLVERS
+from ..discrete.methods import METHODS as SOLVERS
 from ..errors import ConvergenceWarning, FewRecordsWarning, InvalidInputError
 from ..estimators import ESTIMATORS, estimator
 from .data import load_joint, load_records
-from .fits import fit_and_audit, refuse_interrupted
+from .fits import AUDIT, fit_and_audit, refuse_interrupted
 from .runs import Run
 
 # Of the estimators and of solve(): what the engine sets itself.
@@ -49,7 +49,7 @@ def check(run: Run) -> None:
 
         known = inspect.signature(solve).parameters
     else:
-        known = (*estimator(run.method)().get_params(), "adversaries")
+        known = (*estimator(run.method)().get_params(), *AUDIT)
     allowed = [name for name in known if name not in (*_OWN, "method")]
     if unknown := [name for name in run.settings if name not in allowed]:
         raise InvalidInputError(

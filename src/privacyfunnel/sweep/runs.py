@@ -169,5 +169,5 @@ def read_spec(path: Path_) -> list[Run]:
         try:
             runs += grid_runs(**entry)
         except (InvalidInputError, TypeError, AttributeError) as error:
-            raise InvalidInputError(f"{where}: {error}") from None
+            raise InvalidInputError(f"{where}: {error}", names=getattr(error, "names", ())) from None
     return runs

@@ -27,6 +27,7 @@ from ..persistence import Path_, load_json, save_json
 from .runs import Run
 
 KIND, VERSION = "sweep-store", 1
+_FOLDERS = ("runs", "failed", "plans")
 _NAME = re.compile(r"([0-9a-f]{64})\.json")
 
 
@@ -66,21 +67,25 @@ class Store:
         """Do not scatter files over a folder that holds something else."""
         if self.path.is_file():
             raise DataFileError(f"{self.path}: this is a file; name a folder for the runs.")
-        if self.path.is_dir() and any(not p.name.startswith(".") for p in self.path.iterdir()):
+        # Folders of a store without its header: another sweep is making it, or was killed over it.
+        own = {*_FOLDERS, "sweep.json"}
+        if self.path.is_dir() and any(
+            not p.name.startswith(".") and p.name not in own for p in self.path.iterdir()
+        ):
             raise DataFileError(
                 f"{self.path}: this folder holds other things and no sweep; name a new or empty one."
             )
 
     def _make(self) -> None:
         try:
-            for part in ("runs", "failed", "plans"):
+            for part in _FOLDERS:
                 (self.path / part).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DataFileError(
                 f"{self.path}: cannot make the folder ({error.strerror or error}); choose one that may be "
                 "written."
             ) from None
-        for folder in (self.path, self.path / "runs", self.path / "failed", self.path / "plans"):
+        for folder in (self.path, *(self.path / part for part in _FOLDERS)):
             if not os.access(folder, os.W_OK):
                 raise DataFileError(
                     f"{folder}: the folder may not be written; choose another one or change its permissions."

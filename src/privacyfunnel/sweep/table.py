@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..files import file_kind, open_writer
+from ..files import file_kind, write_table
 from ..persistence import Path_
 from .runs import canonical
 
@@ -53,12 +53,9 @@ def table(store: Store, *, timings: bool = False) -> dict[str, list[Any]]:
 
 def export(store: Store, path: Path_, *, timings: bool = False) -> int:
     """Write the table as CSV or Parquet; how many runs there are."""
-    import pyarrow as pa
-
     file_kind(path)
     columns = table(store, timings=timings)
-    with open_writer(path) as writer:
-        writer.write(pa.table({name: _column(pa, values) for name, values in columns.items()}))
+    write_table(path, columns)
     return len(columns["key"])
 
 
@@ -72,13 +69,3 @@ def _data_text(data: dict[str, Any] | None) -> str | None:
 def _cell(value: Any) -> Any:
     """A setting that is a list or a table as JSON text."""
     return json.dumps(value) if isinstance(value, (list, dict)) else value
-
-
-def _column(pa: Any, values: list[Any]) -> Any:
-    """A column of one type: whole numbers, numbers, truth values or texts."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {int, float}:
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    if len(kinds) > 1:
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
-    return pa.array(values) if kinds else pa.nulls(len(values), pa.string())

@@ -1,89 +1,140 @@
-"""Where runs are computed: local processes, a Dask cluster or Ray, all through joblib's backends."""
+"""Where runs are computed: this process, local processes or a Dask cluster, all of them executors."""
 
 from __future__ import annotations
 
 import logging
+import re
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from ..errors import InvalidInputError, MissingDependencyError
-from .execute import Outcome, Task, execute
+from .execute import THREAD_VARIABLES, Outcome, Task, execute, installed_version
 
 CONNECT_SECONDS = 10
+_ADDRESS = re.compile(r"((tcp|tls|wss?|ucx)://)?([^\s/:]+|\[[^\s/]+\]):\d+")
+#: Idle local processes wait so long for the next sweep: starting them costs seconds where they import torch.
+IDLE_SECONDS = 300
 
 
 @dataclass(frozen=True)
 class Workers:
-    """A place to compute tasks.
+    """A place to compute tasks."""
 
-    Attributes
-    ----------
-    backend : str
-        joblib's name of it.
-    n_jobs : int
-        Tasks at a time.
-    threads : int
-        Threads that a task may use: n_jobs × threads are the cores there are.
-    check : callable
-        Raises InvalidInputError if the place is gone.
-    """
-
-    backend: str
-    n_jobs: int
-    threads: int
-    check: Callable[[], None]
+    executor: Callable[[], Executor]  # asked again after the last one broke
+    # Tasks handed over at a time, as late as possible: another sweep may have finished one meanwhile.
+    n_ahead: int
+    threads: int  # that a task may use: processes × threads are the cores there are
+    check: Callable[[], None] = lambda: None  # raises InvalidInputError if the place is gone
+    leave: Mapping[str, Any] = field(default_factory=dict)  # how `shutdown` drops runs that are under way
 
     def run(self, tasks: Iterable[Task]) -> Generator[Outcome, None, None]:
-        """Outcomes as they arrive. An exception means that a worker, and not a run, has failed.
+        """Outcomes as they arrive.
 
-        Close it when done: runs that are under way are then cancelled.
+        When a worker dies, which run it was cannot be told: those that were under way run again, one by one,
+        and the one that loses its worker then has failed. Close the generator to drop what is under way.
         """
-        from joblib import Parallel, delayed, parallel_config
-
-        calls = (delayed(execute)(task, self.threads) for task in tasks)
-        with parallel_config(backend=self.backend, n_jobs=self.n_jobs):
-            if self.backend == "ray":
-                # Its backend cannot hand over results one by one, so they come in groups.
-                while group := list(islice(calls, 2 * self.n_jobs)):
-                    yield from Parallel(batch_size=1)(group)
+        waiting = iter(tasks)
+        while True:
+            lost: list[tuple[Task, Exception]] = []
+            with closing(self._together(waiting)) as results:
+                for task, found in results:
+                    if isinstance(found, Outcome):
+                        yield found
+                    else:
+                        lost.append((task, found))
+            if not lost:
                 return
-            # In batches of one: a batch would be lost as a whole.
-            outcomes = Parallel(batch_size=1, return_as="generator_unordered")(calls)
-            try:
-                yield from outcomes
-            finally:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # that runs were cancelled: whoever stops knows
-                    outcomes.close()
+            for task, first in lost:
+                self.check()
+                with closing(self._together([task])) as results:
+                    for _, found in results:
+                        yield found if isinstance(found, Outcome) else self._failed(task, first, found)
+
+    def _together(self, tasks: Iterable[Task]) -> Generator[tuple[Task, Outcome | Exception], None, None]:
+        """Each task with its outcome, or with the error of a worker; after an error no more are begun."""
+        executor, waiting, broken = self.executor(), iter(tasks), False
+        under_way: dict[Future[Outcome], Task] = {}
+        try:
+            while True:
+                for task in islice(waiting, 0 if broken else self.n_ahead - len(under_way)):
+                    under_way[_submitted(executor, task, self.threads)] = task
+                if not under_way:
+                    return
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    task = under_way.pop(future)
+                    try:
+                        found: Outcome | Exception = future.result()
+                    except Exception as error:
+                        found, broken = error, True
+                    yield task, found
+        finally:
+            if under_way:
+                executor.shutdown(**self.leave)
+
+    def _failed(self, task: Task, first: Exception, second: Exception) -> Outcome:
+        self.check()
+        told = (
+            f"the worker process ended while it computed this run ({type(second).__name__}); it may have run "
+            "out of memory."
+        )
+        return Outcome(task.key, 0.0, None, told, f"{first}\n{second}")
+
+
+def _submitted(executor: Executor, task: Task, threads: int) -> Future[Outcome]:
+    """The future of a task; one that has failed where the executor takes no more."""
+    try:
+        return executor.submit(execute, task, threads)
+    except Exception as error:
+        refused: Future[Outcome] = Future()
+        refused.set_exception(error)
+        return refused
+
+
+class _Here(Executor):
+    """This process: a task is computed when it is handed over."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(function(*args, **more))
+        return done
 
 
 @contextmanager
 def workers(n_jobs: int, scheduler: str | None) -> Iterator[Workers]:
-    """Local processes (−1: one a core), or the cluster at an address: tcp://… is Dask, ray or ray://… Ray."""
+    """Local processes (−1: one a core), or the Dask cluster at an address such as tcp://host:port."""
     with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        # loky replaces a worker whose memory has grown; no run is lost by it.
-        warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
-        if scheduler is None:
-            yield _local(n_jobs)
-        elif scheduler == "ray" or scheduler.startswith("ray://"):
-            yield _ray(scheduler, stack)
-        else:
-            yield _dask(scheduler, stack)
+        yield _local(n_jobs, stack) if scheduler is None else _dask(scheduler, stack)
 
 
-def _local(n_jobs: int) -> Workers:
-    from joblib import cpu_count
+def _local(n_jobs: int, stack: ExitStack) -> Workers:
+    import loky
 
-    cores = cpu_count()
+    cores = loky.cpu_count()
     if type(n_jobs) is not int or n_jobs == 0:
-        raise InvalidInputError(f"n_jobs must be a whole number, -1 for all cores; it is {n_jobs!r}.")
+        raise InvalidInputError(
+            f"n_jobs must be a whole number, -1 for all cores; it is {n_jobs!r}.", names=("n_jobs",)
+        )
     jobs = max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs
-    return Workers("loky" if jobs > 1 else "sequential", jobs, max(1, cores // jobs), lambda: None)
+    if jobs == 1:
+        return Workers(_Here, 1, cores)
+    stack.enter_context(warnings.catch_warnings())
+    # loky replaces a worker whose memory has grown; no run is lost by it.
+    replaced = "A worker (stopped|was restarted) while some jobs"
+    warnings.filterwarnings("ignore", message=replaced, category=UserWarning)
+    threads = max(1, cores // jobs)
+    # From the start of a worker, for libraries that count their threads when they are imported.
+    limits = dict.fromkeys((*THREAD_VARIABLES, "NUMBA_NUM_THREADS"), str(threads))
+
+    def pool() -> Executor:
+        executor: Executor = loky.get_reusable_executor(jobs, timeout=IDLE_SECONDS, env=limits)
+        return executor
+
+    return Workers(pool, 2 * jobs, threads, leave={"kill_workers": True})
 
 
 def _dask(address: str, stack: ExitStack) -> Workers:
@@ -93,12 +144,11 @@ def _dask(address: str, stack: ExitStack) -> Workers:
         raise MissingDependencyError(
             "scheduler: a Dask cluster needs dask: pip install 'privacyfunnel[distributed]'"
         ) from None
-    from joblib import register_parallel_backend
-
-    from .dask_backend import DaskBackend
 
     _silence("distributed", stack)
     try:
+        if not _ADDRESS.fullmatch(address):  # Dask's client would give up late, with a traceback
+            raise ValueError("an address is written tcp://host:8786")
         open_client: Any = distributed.Client
         client = stack.enter_context(open_client(address, timeout=CONNECT_SECONDS, set_as_default=False))
     except (OSError, ValueError, TypeError) as error:
@@ -116,9 +166,10 @@ def _dask(address: str, stack: ExitStack) -> Workers:
             )
 
     _check_versions(client)
-    register_parallel_backend("privacyfunnel-dask", lambda **options: DaskBackend(client=client, **options))
-    # Dask gives each of its workers' threads a task; more threads inside would compete with them.
-    return Workers("privacyfunnel-dask", max(1, sum(client.ncores().values())), 1, check)
+    jobs = max(1, sum(client.ncores().values()))
+    # Dask gives each of its workers' threads a task; more threads inside would compete with them. Not pure:
+    # a run that is tried again must not get back the failure of the first time.
+    return Workers(lambda: client.get_executor(pure=False), 2 * jobs, 1, check, {"wait": False})
 
 
 def _silence(name: str, stack: ExitStack) -> None:
@@ -150,29 +201,3 @@ def _check_versions(client: Any) -> None:
             raise InvalidInputError(
                 f"scheduler: worker {worker} has privacyfunnel {version} and this is {own}; install the same."
             )
-
-
-def installed_version() -> str:
-    """The version of this library where it is asked."""
-    from .. import __version__
-
-    return __version__
-
-
-def _ray(address: str, stack: ExitStack) -> Workers:
-    try:
-        import ray
-        from ray.util.joblib import register_ray
-    except ImportError:
-        raise MissingDependencyError("scheduler: Ray is not installed: pip install ray") from None
-    try:
-        ray.init(address=None if address == "ray" else address, ignore_reinit_error=True)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise InvalidInputError(
-            f"scheduler {address!r}: no Ray cluster answers ({str(error).splitlines()[0]}); check the "
-            "address."
-        ) from None
-    stack.callback(ray.shutdown)
-    register_ray()
-    cores = int(ray.cluster_resources().get("CPU", 1))
-    return Workers("ray", cores, 1, lambda: None)

@@ -9,13 +9,14 @@ from strategies import random_joint
 
 import privacyfunnel as pf
 from privacyfunnel.discrete.exact.engine import line_without_search
-from privacyfunnel.discrete.exact.master import Master, Target
+from privacyfunnel.discrete.exact.master import Master
 from privacyfunnel.discrete.exact.pricing import Pricing
 from privacyfunnel.discrete.exact.reduction import reduce
 from privacyfunnel.discrete.exact.release import claim, kept_to
 from privacyfunnel.discrete.problem import NATS_PER_BIT, Problem
 from privacyfunnel.errors import ConvergenceWarning
 from privacyfunnel.information import utility_and_leakage
+from privacyfunnel.solution import Target
 
 NEARLY_DEPENDENT = [
     [0.00468525051073512, 0.0007384952838218004, 0.0017195056132981665],

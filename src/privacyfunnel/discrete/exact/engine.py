@@ -14,12 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...solution import Status
-from ..problem import NATS_PER_BIT, FloatArray, Problem
-from .master import ROUNDING, Duals, Line, Master, Target
+from ...arrays import FloatArray
+from ...solution import Status, Target
+from ..problem import NATS_PER_BIT, Problem
+from .master import ROUNDING, Duals, Line, Master
 from .pricing import WORTHWHILE, Priced, Pricing, letter_posterior
 from .reduction import Posterior, Reduction, reduce
 from .release import kept_to
+from .starting import matched_posteriors
 
 SMOOTHING = 0.5
 MAX_ROUNDS = 2_000
@@ -29,6 +31,8 @@ PATIENCE, STALLED = 4, 30
 HEURISTIC_SHARE, PROOF_SHARE = 0.4, 0.95
 NODES_PER_FACE = 1_000_000  # at first
 SETTLING_SHARE = 0.3
+SHARE_OF_GAP = 0.02
+STEEPEST = 1e9  # β of a line that says that utility is at most what it is
 LADDER = 2.0  # factor between the thresholds that are tried when the full proof is out of reach
 
 
@@ -68,9 +72,29 @@ class Engine:
         self.problem = problem
         self.reduction = reduce(problem)
         self.pricing = Pricing(self.reduction, n_workers, seed)
-        self.pool = [letter_posterior(x) for x in range(self.reduction.n)]
+        self.pool = [letter_posterior(int(x)) for x in np.flatnonzero(self.pricing.allowed)]
         # The constant release: the only start that satisfies any bound on leakage.
         self.pool.append(Posterior(np.arange(self.reduction.n), self.reduction.p))
+        if not problem.measures.plain and self.pricing.in_pairs:
+            self.pool += matched_posteriors(self.reduction)
+        # The most useful release that is allowed: X itself, unless some letter tells too much.
+        self.fullest: FloatArray | None = np.eye(problem.n_x) if self.pricing.allowed.all() else None
+
+    @property
+    def most(self) -> tuple[float, float] | None:
+        """Utility and leakage of the most useful release, for other measures than information."""
+        if self.fullest is None or self.problem.measures.plain:
+            return None
+        return self.problem.evaluate(self.fullest)
+
+    def find_fullest(self, limits: Limits) -> float:
+        """Where X itself may not be released, find what is most useful; no utility is above the result."""
+        if self.fullest is not None:
+            return np.inf
+        whole = Target("max_leakage", self.problem.evaluate(np.eye(self.problem.n_x))[1])
+        outcome = self.solve(whole, limits)
+        self.fullest = outcome.p
+        return -outcome.line.bound(whole)
 
     def add(self, p_z_given_x: FloatArray) -> None:
         """Offer the posteriors of a channel as columns."""
@@ -92,6 +116,11 @@ def line_without_search(reduction: Reduction, target: Target) -> Line:
     The second one because what Z leaves open of Y cannot be more than what it leaves open of X.
     """
     joint = reduction.problem.joint
+    if not reduction.problem.measures.plain:
+        whole = reduction.problem.evaluate(np.eye(reduction.problem.n_x))[0]
+        most = whole * (1.0 + ROUNDING) + reduction.slack
+        beta = target.value if target.kind == "beta" else STEEPEST if target.kind == "max_leakage" else 0.0
+        return Line(beta, -beta * most)
     spare = ROUNDING * (1.0 + joint.entropy_x) + reduction.slack
     entropy = joint.entropy_x * NATS_PER_BIT + spare
     rest = (joint.entropy_x - joint.mutual_information) * NATS_PER_BIT + 2.0 * spare
@@ -99,7 +128,7 @@ def line_without_search(reduction: Reduction, target: Target) -> Line:
         # For β > 1 the utility that the second line counts too little is at most H(X).
         beta = target.value
         return Line(beta, -min(beta, 1.0) * rest - max(beta - 1.0, 0.0) * entropy)
-    return max(Line(0.0, 0.0), Line(1.0, -rest), key=target.bound)
+    return max(Line(0.0, 0.0), Line(1.0, -rest), key=lambda line: line.bound(target))
 
 
 class _Run:
@@ -112,14 +141,14 @@ class _Run:
         self.end = self.begun + limits.seconds
         # What is left after that goes into the best bound that can still be proved.
         self.deadline = self.end - SETTLING_SHARE * limits.seconds
-        self.master = Master(self.reduction, target, limits.tol)
+        self.master = Master(self.reduction, target, limits.tol, engine.most)
         self.master.add(engine.pool)
         self.weights = np.empty(0)
         self.history: list[float] = []
         self.nodes = 0
         self.nodes_per_face = NODES_PER_FACE
         self.line = line_without_search(self.reduction, target)
-        self.bound = target.bound(self.line)
+        self.bound = self.line.bound(target)
         # A utility counts 1/β of the reduced values: what is not worth a column depends on it.
         self.share_of_tol = 0.05 * limits.tol
 
@@ -162,9 +191,9 @@ class _Run:
                 # there changes it.
                 at = duals
                 if center is not None and since <= PATIENCE:
-                    at = duals.mixed(center, SMOOTHING / 2**since)
-                priced = self.pricing.look(at, min(WORTHWHILE, self.share_of_tol * self.unit(at)))
-                suggested = self.target.bound(at.line(self.reduction, max(priced.largest, 0.0)))
+                    at = self.between(duals, center, SMOOTHING / 2**since)
+                priced = self.pricing.look(at, self.worthwhile(at, objective))
+                suggested = at.line(self.reduction, max(priced.largest, 0.0)).bound(self.target)
                 better = suggested > hoped
                 if better:
                     center, hoped = at, suggested
@@ -186,7 +215,7 @@ class _Run:
 
     def prove(self, duals: Duals, objective: float) -> Priced:
         """Try to close the gap at these prices; keeps the line if nothing larger was found."""
-        room = objective - self.target.bound(duals.line(self.reduction, 0.0))
+        room = objective - duals.line(self.reduction, 0.0).bound(self.target)
         threshold = max(PROOF_SHARE * self.limits.tol - room, 0.3 * self.limits.tol) * self.unit(duals)
         priced = self.pricing.prove(
             duals, threshold, self.deadline, self.nodes_per_face, self.limits.nodes - self.nodes
@@ -212,8 +241,8 @@ class _Run:
             threshold /= LADDER
 
     def keep(self, line: Line) -> None:
-        if self.target.bound(line) > self.bound:
-            self.line, self.bound = line, self.target.bound(line)
+        if (bound := line.bound(self.target)) > self.bound:
+            self.line, self.bound = line, bound
 
     def out_of_limits(self) -> bool:
         now = time.perf_counter()
@@ -222,7 +251,26 @@ class _Run:
 
     def unit(self, duals: Duals) -> float:
         """Reduced value, in nats, that is worth one nat of what is minimised."""
-        return min(duals.beta, 1.0) if self.target.kind == "max_leakage" else 1.0
+        if self.target.kind != "max_leakage":
+            return 1.0
+        return min(duals.beta, 1.0) if self.problem.measures.plain else duals.beta
+
+    def between(self, out: Duals, best: Duals, share: float) -> Duals:
+        """Prices between the master's and the best ones.
+
+        Where utility is maximised, they are mixed in its unit, 1/β of the reduced values: the price of a
+        limit on leakage that does not bind is 0, and β then beyond all measure.
+        """
+        if self.target.kind == "max_leakage" and not self.problem.measures.plain:
+            share = share * out.beta / ((1.0 - share) * best.beta + share * out.beta)
+        return out.mixed(best, share)
+
+    def worthwhile(self, duals: Duals, objective: float) -> float:
+        """Reduced value below which a posterior does not matter, or not yet: it is little of the gap."""
+        share = self.share_of_tol * self.unit(duals)
+        if self.problem.measures.plain:
+            return min(WORTHWHILE, share)
+        return max(share, SHARE_OF_GAP * (objective - self.bound) * self.unit(duals))
 
     def mixture_objective(self) -> float:
         """What is minimised, in nats, of the master's mixture."""
@@ -232,7 +280,7 @@ class _Run:
             one = self.master.measures[j]
             noise += self.weights[j] * one[0]
             spread += self.weights[j] * one[1]
-        return self.target.objective(r.entropy_x - spread, r.entropy_y - noise)
+        return self.target.objective(r.loss - spread, r.noise - noise)
 
     def useful(self) -> list[Posterior]:
         """The columns in use that the engine did not have before."""
@@ -243,13 +291,10 @@ class _Run:
         used = np.flatnonzero(self.weights > 0.0)
         if used.size:
             p = self.reduction.expand([self.master.columns[j] for j in used], self.weights[used])
-            p = kept_to(self.target, self.problem, p)
+            p = kept_to(self.target, self.problem, p, self.engine.fullest)
         else:  # interrupted before the first master was solved
-            p = (
-                np.ones((self.problem.n_x, 1))
-                if self.target.kind == "max_leakage"
-                else np.eye(self.problem.n_x)
-            )
+            whole = None if self.target.kind == "max_leakage" else self.engine.fullest
+            p = np.ones((self.problem.n_x, 1)) if whole is None else whole
         return Outcome(
             p,
             self.line,

@@ -1,27 +1,30 @@
-"""What `solve`, `frontier` and `perfect_privacy` call for method="exact"; bits outside, nats inside."""
+"""What `solve`, `frontier` and `perfect_privacy` call for method="exact"; a measure's own unit outside,
+inner units (nats, shares) inside."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from ...frontier import Frontier
-from ...information import utility_and_leakage
-from ...joint import Joint
+from ...arrays import FloatArray
+from ...errors import InfeasibleError
+from ...measures import largest_lift
 from ...progress import progress_bar, status_line
-from ...solution import Solution, Status
-from ...tradeoff import TradeoffPoint
+from ...solution import Proof, Solution, Status, Target
+from ...tradeoff import Frontier, TradeoffPoint
+from ..actions import ActionEngine, Answered
 from ..batch import Task, random_starts, run_tasks
-from ..problem import NATS_PER_BIT, FloatArray, Problem
+from ..problem import Problem
 from .engine import Engine, Limits, Outcome, Watcher
-from .master import ROUNDING, Line, Target
+from .master import ROUNDING, Line
 from .perfect import perfect_release
 from .pricing import n_faces
-from .reduction import reduce
-from .release import claim, evaluate, tidied
+from .reduction import Reduction, reduce
+from .release import ROUND_OFF, claim, evaluate, objective_of, tidied
 
 MOST_LETTERS = 1000  # with distinct P(Y|x)
 MOST_PAIRS = 20_000_000  # pairs of such letters times letters of Y: seconds to find those that get on
@@ -30,6 +33,8 @@ MOST_FACES = 200_000
 N_STARTS, MOST_SYMBOLS, N_BETAS = 4, 32, 8
 # Utilities at which a frontier looks for its widest gap, and the gap (bits) that counts as closed.
 GRID, KNOWN = 512, 1e-6
+NEARLY_ALL = 0.999
+SHARES = (0.3, 0.6, 0.9)  # of the utility there is, for which a frontier over finite actions collects answers
 FREE = Target("max_leakage", 0.0)
 
 
@@ -41,9 +46,9 @@ def likely_provable(problem: Problem) -> bool:
     return n_faces(reduction.n, reduction.rank) <= MOST_FACES
 
 
-def worth_trying(problem: Problem, asked: tuple[str, float]) -> bool:
+def worth_trying(problem: Problem, target: Target) -> bool:
     """Whether a proof can be begun, and left again, within seconds."""
-    if asked == ("max_leakage", 0.0):
+    if target == FREE:
         return likely_provable(problem)  # the listing of perfectly private posteriors has no time limit
     n = reduce(problem).n
     return n <= MOST_LETTERS and n * n * problem.n_y <= MOST_PAIRS
@@ -51,42 +56,60 @@ def worth_trying(problem: Problem, asked: tuple[str, float]) -> bool:
 
 def solve_exact(
     problem: Problem,
-    target: Target,
+    asked: Target,
     limits: Limits,
     n_workers: int,
     seed: np.random.SeedSequence,
     progress: bool | None,
 ) -> Solution:
-    """Solve one target. `target` and `limits` are in nats."""
+    """Solve one target, given in its own unit; `limits` are in inner units."""
+    target = problem.inner(asked)
     begun = time.perf_counter()
-    joint = problem.joint
-    settled = _without_search(problem, target)
+    settled = _without_search(problem, asked, target)
     if settled is not None:
         p, bound = settled
         outcome = Outcome(p, Line(0.0, 0.0), Status.OPTIMAL, np.empty(0), 0, 0, 0)
     else:
-        engine = Engine(problem, n_workers, seed)
-        betas = [target.value] if target.kind == "beta" else np.geomspace(0.01, 0.99, N_BETAS).tolist()
-        offer_local_solutions(engine, betas, seed)
+        engine = _engine(_searched(problem, target), n_workers, seed)
+        if isinstance(engine, Engine) and problem.measures.plain:
+            betas = [target.value] if target.kind == "beta" else np.geomspace(0.01, 0.99, N_BETAS).tolist()
+            offer_local_solutions(engine, betas, seed)
         with status_line("Solving with exact", progress) as show:
-            outcome = engine.solve(target, limits, _watcher(show))
+            if target.kind == "min_utility":
+                _require_reachable(problem, asked, target, engine.find_fullest(limits), engine.fullest)
+            outcome = engine.solve(_limited(problem, target), limits, _watcher(show, problem, asked.kind))
         p = tidied(problem, outcome.p, target, limits.tol)
-        bound = target.bound(outcome.line)
+        bound = _bound(problem, p, target, outcome)
     status, bound = claim(problem, p, target, outcome.status, bound, limits.tol)
     return Solution(
-        joint=joint,
+        joint=problem.joint,
         mechanism=problem.mechanism(p),
         method="exact",
         status=status,
-        beta=target.value if target.kind == "beta" else None,
-        min_utility=target.value / NATS_PER_BIT if target.kind == "min_utility" else None,
-        max_leakage=target.value / NATS_PER_BIT if target.kind == "max_leakage" else None,
-        lower_bound=bound / NATS_PER_BIT,
-        history=outcome.history / NATS_PER_BIT,
+        target=asked,
+        measures=problem.asked,
+        lower_bound=problem.outer(asked.kind, bound),
+        history=problem.outer(asked.kind, outcome.history),
         n_steps=outcome.n_rounds,
         seconds=time.perf_counter() - begun,
         notes=_notes(outcome),
+        scope=outcome.scope if isinstance(outcome, Answered) else "",
+        proof=outcome.proof if isinstance(outcome, Answered) else _proof(problem, outcome.line),
     )
+
+
+def _engine(problem: Problem, n_workers: int, seed: np.random.SeedSequence) -> Engine | ActionEngine:
+    """What solves the problem: over all posteriors, or over finite actions."""
+    return ActionEngine(problem) if problem.finite else Engine(problem, n_workers, seed)
+
+
+def _bound(problem: Problem, p: FloatArray, target: Target, outcome: Outcome) -> float:
+    """The bound of an outcome on what is minimised. One for finite actions does not hold for answers in
+    between, and the release found may have better ones."""
+    bound = outcome.line.bound(target)
+    if isinstance(outcome, Answered) and outcome.scope:
+        return min(bound, objective_of(problem, p, target))
+    return bound
 
 
 def frontier_exact(
@@ -103,39 +126,71 @@ def frontier_exact(
     With `betas`, one point for each. Else n_points utilities, each where the proved curve and the hull of the
     points found so far are furthest apart.
     """
-    engine = Engine(problem, n_workers, seed)
-    front = Frontier.for_joint(problem.joint, _free_point(engine) if betas is None else [])
+    engine = _engine(problem, n_workers, seed)
+    points = _free_point(problem, limits, n_workers, seed) if betas is None else []
+    front = Frontier.for_joint(problem.joint, points, measures=problem.asked)
+    if engine.fullest is None:
+        engine.find_fullest(limits)
+        assert engine.fullest is not None
+        most = _point(problem, engine.fullest, {"max_lift": problem.asked.max_lift}, None)
+        front = replace(front, points=(*front.points, most))
+    if isinstance(engine, ActionEngine):
+        assert engine.fullest is not None
+        most_useful = problem.evaluate(engine.fullest)[0]
+        engine.settle_answers([Target("min_utility", share * most_useful) for share in SHARES], limits)
+        front = replace(front, scope=engine.scope)
     total = n_points if betas is None else len(betas)
     with progress_bar("Frontier with exact", progress) as report:
         for done in range(total):
-            target = Target("beta", betas[done]) if betas is not None else _widest_gap(front)
-            if target is None:
+            asked = Target("beta", betas[done]) if betas is not None else _widest_gap(front)
+            if not done and betas is None and not problem.measures.plain:
+                # Other releases than X itself can be as useful, but for rounding, and leak less.
+                asked = Target("min_utility", NEARLY_ALL * front.max_utility)
+            if asked is None:
                 break
+            target = problem.inner(asked)
             outcome = engine.solve(target, limits)
             p = tidied(problem, outcome.p, target, limits.tol)
-            utility, leakage = utility_and_leakage(problem.p_xy, p)
-            settings = {target.kind: target.value / (1.0 if target.kind == "beta" else NATS_PER_BIT)}
-            bound = target.bound(outcome.line)
+            bound = _bound(problem, p, target, outcome)
             status, _ = claim(problem, p, target, outcome.status, bound, limits.tol)
-            point = TradeoffPoint(utility, leakage, "exact", problem.mechanism(p), settings, status)
-            line = (outcome.line.beta, outcome.line.value / NATS_PER_BIT)
+            point = _point(problem, p, {asked.kind: asked.value}, status)
+            line = problem.outer_line(outcome.line.beta, outcome.line.value)
             front = replace(front, points=(*front.points, point), support_lines=(*front.support_lines, line))
             report(done + 1, total)
             if outcome.status is Status.INTERRUPTED:
                 break
-    return front
+    return _above_lines(front) if front.scope else front
 
 
-def _free_point(engine: Engine) -> list[TradeoffPoint]:
-    """The best perfectly private release, where listing its candidates is quick."""
-    reduction = engine.reduction
+def _above_lines(front: Frontier) -> Frontier:
+    """The frontier with lines for finite actions moved below points that have better answers in between."""
+    lines = [
+        (beta, min(value, *(point.leakage - beta * point.utility for point in front.points)))
+        for beta, value in front.support_lines
+    ]
+    return replace(front, support_lines=tuple(lines))
+
+
+def _point(problem: Problem, p: FloatArray, settings: dict[str, Any], status: Status | None) -> TradeoffPoint:
+    measures = problem.measures
+    utility, leakage = measures.utility_of(problem.p_x, p), measures.leakage_of(problem.p_xy, p)
+    return TradeoffPoint(utility, leakage, "exact", problem.mechanism(p), settings, status)
+
+
+def _free_point(
+    problem: Problem, limits: Limits, n_workers: int, seed: np.random.SeedSequence
+) -> list[TradeoffPoint]:
+    """The best release that leaks no more than saying nothing, where listing its candidates is quick."""
+    reduction = reduce(problem)
     if n_faces(reduction.n, reduction.rank) > MOST_FACES:
         return []
+    if problem.measures.leakage == "success":
+        chance = problem.measures.without_release(problem.p_y)
+        found = solve_exact(problem, Target(FREE.kind, chance), limits, n_workers, seed, progress=False)
+        return [TradeoffPoint.from_solution(found)]
     p, most = perfect_release(reduction)
-    status, _ = claim(engine.problem, p, FREE, Status.OPTIMAL, -most, KNOWN * NATS_PER_BIT)
-    utility, leakage = utility_and_leakage(engine.problem.p_xy, p)
-    mechanism = engine.problem.mechanism(p)
-    return [TradeoffPoint(utility, leakage, "exact", mechanism, {"max_leakage": 0.0}, status)]
+    status, _ = claim(problem, p, FREE, Status.OPTIMAL, -most, KNOWN * problem.tol_unit(FREE.kind))
+    return [_point(problem, p, {FREE.kind: FREE.value}, status)]
 
 
 def _widest_gap(front: Frontier) -> Target | None:
@@ -143,25 +198,25 @@ def _widest_gap(front: Frontier) -> Target | None:
     most = front.max_utility
     utilities = np.linspace(0.0, most, GRID + 1)[1:-1]
     hull = np.array([front.leakage_at(u) for u in utilities])
-    proved = np.array([front.lower_bound_at(u) or 0.0 for u in utilities])
+    proved = np.array([front.lower_bound_at(u) or front.least_leakage for u in utilities])
     widest = int(np.argmax(hull - proved))
     if hull[widest] - proved[widest] <= KNOWN:
         return None
-    return Target("min_utility", float(utilities[widest]) * NATS_PER_BIT)
+    return Target("min_utility", float(utilities[widest]))
 
 
-def perfect_solution(joint: Joint) -> Solution:
+def perfect_solution(problem: Problem) -> Solution:
     """See `privacyfunnel.perfect_privacy`."""
-    problem = Problem(joint)
     p, most = perfect_release(reduce(problem))
-    status, bound = claim(problem, p, FREE, Status.OPTIMAL, -most, KNOWN * NATS_PER_BIT)
+    status, bound = claim(problem, p, FREE, Status.OPTIMAL, -most, KNOWN * problem.tol_unit(FREE.kind))
     return Solution(
-        joint=joint,
+        joint=problem.joint,
         mechanism=problem.mechanism(p),
         method="exact",
         status=status,
-        max_leakage=0.0,
-        lower_bound=bound / NATS_PER_BIT,
+        target=FREE,
+        measures=problem.asked,
+        lower_bound=problem.outer(FREE.kind, bound),
     )
 
 
@@ -174,7 +229,7 @@ def offer_local_solutions(engine: Engine, betas: Sequence[float], seed: np.rando
         engine.add(run.p)
 
 
-def _without_search(problem: Problem, target: Target) -> tuple[FloatArray, float] | None:
+def _without_search(problem: Problem, asked: Target, target: Target) -> tuple[FloatArray, float] | None:
     """Channel and bound where the answer is known: nothing asked for, everything allowed, or nothing to
     tell."""
     nothing, everything = np.ones((problem.n_x, 1)), np.eye(problem.n_x)
@@ -182,27 +237,84 @@ def _without_search(problem: Problem, target: Target) -> tuple[FloatArray, float
         return nothing, 0.0
     utility, leakage = evaluate(problem, everything)
     reduction = reduce(problem)
-    if reduction.rank == 1 or (target.kind == "max_leakage" and target.value >= leakage):
+    lift = problem.measures.max_lift
+    open_ = lift is None or largest_lift(problem.p_xy, everything) <= lift
+    if open_ and (reduction.rank == 1 or (target.kind == "max_leakage" and target.value >= leakage)):
         most = utility * (1.0 + ROUNDING) + reduction.slack
         return everything, target.objective(most, 0.0)
-    if target.kind == "max_leakage" and target.value == 0.0:
+    private = target == FREE and problem.measures.leakage != "success"
+    if (private or lift == 0.0) and not _over_answers(problem, reduction):
         p, most = perfect_release(reduction)
-        return p, -most
+        if target.kind == "min_utility":
+            _require_reachable(problem, asked, target, most, p)
+        return p, target.objective(most, 0.0)
     return None
 
 
-def _watcher(show: object) -> Watcher | None:
+def _over_answers(problem: Problem, reduction: Reduction) -> bool:
+    """Whether perfect privacy, too, is a matter of finite actions: there are too many posteriors to list."""
+    return problem.finite and n_faces(reduction.n, reduction.rank) > MOST_FACES
+
+
+def _searched(problem: Problem, target: Target) -> Problem:
+    """The problem with the best guess held fast, where it may not get better, and with symbols that may tell
+    nothing, where nothing may be told."""
+    if target != FREE:
+        return problem
+    if problem.finite:
+        nothing_told = replace(problem.asked, leakage="parity", max_lift=0.0)
+        return problem if problem.measures.leakage == "success" else replace(problem, asked=nothing_told)
+    return replace(problem, same_guess=True) if problem.measures.leakage == "success" else problem
+
+
+def _limited(problem: Problem, target: Target) -> Target:
+    """The target of the linear programme: without a row where the problem that is searched says it all."""
+    return target if _searched(problem, target) is problem else Target(FREE.kind, 1.0)
+
+
+def _require_reachable(
+    problem: Problem, asked: Target, target: Target, most: float, fullest: FloatArray | None
+) -> None:
+    """InfeasibleError where the limit on lift leaves no release that is as useful as was asked for."""
+    best = np.inf if fullest is None else evaluate(problem, fullest)[0]
+    if target.value <= best + ROUND_OFF:
+        return
+    unit, scale = problem.utility_unit, problem.asked.scale
+    proved = "proved impossible" if target.value > most else "not reached"
+    raise InfeasibleError(
+        f"solve: min_utility = {asked.value:g}{scale.utility_unit} with max_lift = {scale.max_lift:g} bit is "
+        f"{proved}: the most useful release found has {best / unit:.6g}, and none has more than "
+        f"{most / unit:.6g}. Ask for less, or allow more.",
+        names=("min_utility", "max_lift"),
+    )
+
+
+def _proof(problem: Problem, line: Line) -> Proof | None:
+    """What anybody can check the line of a search with; prices of classes are those of their letters."""
+    if line.prices is None:
+        return None
+    prices = np.full(problem.n_x, np.nan)
+    for group, price in zip(reduce(problem).members, line.prices.tolist(), strict=True):
+        prices[group] = price
+    return Proof("posteriors", line.beta, line.value, {"prices": prices, "largest": np.array(line.largest)})
+
+
+def _watcher(show: object, problem: Problem, kind: str) -> Watcher | None:
     if not callable(show):
         return None
+    unit = problem.asked.scale.objective_unit(kind)
 
     def watch(objective: float, bound: float, columns: int) -> None:
-        gap = (objective - bound) / NATS_PER_BIT
-        show(f"bound {bound / NATS_PER_BIT:.6f}, gap {gap:.2g} bit, {columns:,} columns")
+        proved = problem.outer(kind, bound)
+        gap = problem.outer(kind, objective) - proved
+        show(f"bound {proved:.6f}, gap {gap:.2g}{unit}, {columns:,} columns")
 
     return watch
 
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
+    if isinstance(outcome, Answered):
+        return outcome.notes
     if not outcome.n_rounds:
         return ()
     return (

@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..problem import FloatArray
+from ...arrays import FloatArray
 from .listing import HAIR
 
 MAX_DEPTH = 600  # open sub-simplices of one face

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..problem import FloatArray
+from ...arrays import FloatArray
 
 HAIR = 1e-9  # relative; second-order conditions are checked with this much to spare
 

@@ -17,12 +17,13 @@ because Σ w (H(Tq) − β H(q)) ≤ λ·p + M. Such a line is the certificate f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import highspy
 import numpy as np
 
-from ..problem import FloatArray
+from ...arrays import FloatArray
+from ...solution import Target
 from .reduction import Posterior, Reduction
 
 ROUNDING = 1e-13  # relative error granted to every sum below; the bound gives it away
@@ -45,38 +46,23 @@ MISSED = 1e-7  # largest |Σ w q − p| of a mixture that counts as solved
 
 @dataclass(frozen=True)
 class Line:
-    """A proved bound, in nats: leakage ≥ value + beta · utility for every release of the joint."""
+    """A proved bound, in inner units: leakage ≥ value + beta · utility for every release of the joint.
+
+    What proves it, where that took a search: the prices and M of `Duals.line`.
+    """
 
     beta: float
     value: float
+    prices: FloatArray | None = field(default=None, compare=False, repr=False)
+    largest: float = field(default=np.nan, compare=False, repr=False)
 
-
-@dataclass(frozen=True)
-class Target:
-    """What is asked for: kind "beta", "min_utility" or "max_leakage", and its number in nats (β as it is)."""
-
-    kind: str
-    value: float
-
-    def bound(self, line: Line) -> float:
-        """The lower bound that a line gives on what is minimised: L, the leakage, or −utility."""
-        if self.kind == "min_utility":
-            return line.value + line.beta * self.value
-        if self.kind == "max_leakage":
-            return (line.value - self.value) / line.beta if line.beta > 0.0 else -np.inf
-        return line.value
-
-    def objective(self, utility: float, leakage: float) -> float:
-        """What is minimised, in nats."""
-        if self.kind == "min_utility":
-            return leakage
-        return -utility if self.kind == "max_leakage" else leakage - self.value * utility
-
-    def excess(self, utility: float, leakage: float) -> float:
-        """By how much the constraint is broken, in nats; not positive where it holds."""
-        if self.kind == "min_utility":
-            return self.value - utility
-        return leakage - self.value if self.kind == "max_leakage" else 0.0
+    def bound(self, target: Target) -> float:
+        """The lower bound that it gives on what is minimised: L, the leakage, or −utility."""
+        if target.kind == "min_utility":
+            return self.value + self.beta * target.value
+        if target.kind == "max_leakage":
+            return (self.value - target.value) / self.beta if self.beta > 0.0 else -np.inf
+        return self.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,19 +80,22 @@ class Duals:
     def line(self, reduction: Reduction, largest: float) -> Line:
         """The line proved by M = largest ≥ max G. Rounding and what the reduction left out weaken it."""
         r, beta = reduction, self.beta
-        terms = r.entropy_y + beta * r.entropy_x + float(np.abs(self.prices) @ r.p) + abs(largest) + 1.0
-        value = r.entropy_y - beta * r.entropy_x - float(self.prices @ r.p) - largest - ROUNDING * terms
-        return Line(beta, r.mass * value - (1.0 + beta) * r.slack)
+        terms = abs(r.noise) + beta * r.loss + float(np.abs(self.prices) @ r.p) + abs(largest) + 1.0
+        value = r.noise - beta * r.loss - float(self.prices @ r.p) - largest - ROUNDING * terms
+        return Line(beta, r.mass * value - (1.0 + beta) * r.slack, self.prices, largest)
 
 
 class Master:
     """The programme, kept in HiGHS with its basis while columns are added.
 
     `tol` (nats) is the gap wanted: constraints are tightened by what costs at most 1 % of it, so that the
-    release still satisfies them after HiGHS has met them to its own tolerance.
+    release still satisfies them after HiGHS has met them to its own tolerance. `fullest` is the utility and
+    leakage of the most useful release: no constraint can ask for more.
     """
 
-    def __init__(self, reduction: Reduction, target: Target, tol: float) -> None:
+    def __init__(
+        self, reduction: Reduction, target: Target, tol: float, fullest: tuple[float, float] | None = None
+    ) -> None:
         self.reduction = reduction
         self.target = target
         self.columns: list[Posterior] = []
@@ -117,14 +106,20 @@ class Master:
         limits = [(share, share) for share in reduction.p]
         # Members of a class are told apart for free: their part of H(X) and of the utility cancels.
         infinity = highspy.kHighsInf
+        # In units of the limit, because HiGHS's tolerance is absolute and a limit in nats can be tiny.
+        self.leakage_unit = target.value if reduction.problem.measures.leakage == "information" else 1.0
         if target.kind == "min_utility":
-            # Leakage rises by at most what utility rises.
-            limits.append((-infinity, max(reduction.entropy_x - target.value - 0.01 * tol, 0.0)))
+            # Leakage rises by at most what utility rises; in other measures it is convex in utility, so its
+            # slope is at most that of the chord to the most useful release.
+            spare, most = 0.01 * tol, reduction.loss
+            if fullest is not None:
+                most = fullest[0]
+                spare *= min(1.0, max(most - target.value, 0.0) / max(fullest[1], ROUNDING))
+            limits.append((-infinity, reduction.loss - min(target.value + spare, most)))
         elif target.kind == "max_leakage":
-            # Utility is concave in the leakage allowed, so it falls by at most the same share. In units of
-            # the limit, because HiGHS's tolerance is absolute and the limit can be tiny.
-            spare = min(0.01 * tol / max(reduction.entropy_x, tol), 1e-3)
-            limits.append((-infinity, 1.0 - spare))
+            # Utility is concave in the leakage allowed, so it falls by at most the same share.
+            spare = min(0.01 * tol / max(reduction.loss, tol), 1e-3)
+            limits.append((-infinity, (1.0 - spare) * target.value / self.leakage_unit))
         for low, high in limits:
             self.solver.addRow(low, high, 0, np.empty(0, dtype=np.int32), np.empty(0))
 
@@ -136,7 +131,7 @@ class Master:
         indices: list[int] = []
         values: list[float] = []
         for column in columns:
-            noise, spread = self.reduction.entropies(column)
+            noise, spread = self.reduction.measure(column)
             self.measures.append((noise, spread))
             starts.append(len(indices))
             indices += column.letters.tolist()
@@ -146,7 +141,7 @@ class Master:
                 continue
             costs.append(-noise if kind == "min_utility" else spread)
             indices.append(last_row)
-            leaked = (self.reduction.entropy_y - noise) / self.target.value
+            leaked = (self.reduction.noise - noise) / self.leakage_unit
             values.append(spread if kind == "min_utility" else leaked)
         count = len(columns)
         self.solver.addCols(
@@ -192,5 +187,5 @@ class Master:
         if self.target.kind == "min_utility":
             return Duals(prices, extra)
         # Maximise −Σ w H(q) with Σ w (H(Y) − H(Tq)) / ε ≤ 1: G in units of the price of leakage, 1/β.
-        scale = max(extra / self.target.value, 1e-9)
-        return Duals((prices + scale * self.reduction.entropy_y) / scale, 1.0 / scale)
+        scale = max(extra / self.leakage_unit, 1e-9)
+        return Duals((prices + scale * self.reduction.noise) / scale, 1.0 / scale)

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..problem import FloatArray
+from ...arrays import FloatArray
 
 TIGHT = 1e-13  # nats between the value found and its bound
 

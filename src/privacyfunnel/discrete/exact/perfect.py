@@ -3,7 +3,7 @@
 Zero leakage means that every posterior satisfies Tq = P(Y). Those q form a polytope, utility is convex on it,
 so its vertices suffice: posteriors on linearly independent letters, at most rank(T) of them. They are all
 listed once, and the best mixture of them is one linear programme. Its duals prove it: u ≤ H(X) + λ·p + M with
-M ≥ −H(q) − λ·q at every vertex.
+M ≥ −H(q) − λ·q at every vertex. For other utilities their loss stands in the place of H.
 
 Rows of T that are dependent but for `DEPENDENT` count as dependent. That only widens the polytope, so the
 bound holds, and what it admits leaks about the square of that: nothing that arithmetic can see. A vertex is
@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
+from ...arrays import FloatArray
 from ...errors import InvalidInputError
-from ..problem import FloatArray
 from .master import ROUNDING
 from .pricing import n_faces
-from .reduction import Posterior, Reduction, entropy_nats
+from .reduction import Posterior, Reduction
 
 MAX_SUBSETS = 5_000_000
 BATCH = 100_000
@@ -42,12 +42,12 @@ class Vertex:
 
 
 def perfect_release(reduction: Reduction) -> tuple[FloatArray, float]:
-    """The channel (n_x, n_z) on the problem's letters, and an upper bound on the utility at leakage 0
-    (nats)."""
+    """The channel (n_x, n_z) on the problem's letters, and an upper bound on the utility at leakage 0, in
+    inner units."""
     # P(X) itself is one of them, and is there even when all others are lost to rounding.
     constant = Vertex(Posterior(np.arange(reduction.n), reduction.p), 0.0)
     vertices = [*private_vertices(reduction), constant]
-    spread = np.array([entropy_nats(vertex.posterior.shares) for vertex in vertices])
+    spread = np.array([reduction.loss_of(vertex.posterior) for vertex in vertices])
     sizes = [vertex.posterior.letters.size for vertex in vertices]
     rows = np.concatenate([vertex.posterior.letters for vertex in vertices])
     shares = np.concatenate([vertex.posterior.shares for vertex in vertices])
@@ -57,14 +57,16 @@ def perfect_release(reduction: Reduction) -> tuple[FloatArray, float]:
     result = linprog(spread, A_eq=table, b_eq=reduction.p, method="highs", options=options)
     if result.status != 0:
         # The constant release is one of the columns, so only rounding can make this happen.
-        return np.ones((reduction.problem.n_x, 1)), _given_away(reduction, reduction.entropy_x, 0.0)
+        return np.ones((reduction.problem.n_x, 1)), _given_away(reduction, reduction.loss, 0.0)
     prices = -result.eqlin.marginals
     errors = np.array([vertex.error for vertex in vertices])
     # |H(q) − H(q')| ≤ ε log(n/ε) + ε for an error ε in all.
     log_errors = np.log(np.maximum(errors, 1e-300))
-    uncertain = errors * (np.abs(prices).max() + np.log(max(sizes)) + 1.0 - log_errors)
+    # A variance moves by at most ε times the largest squared distance, a cost by ε times the largest.
+    n, steepest = max(*sizes, reduction.pair_table.shape[1]), float(reduction.pair_table.max())
+    uncertain = errors * (np.abs(prices).max() + np.log(n) + 1.0 - log_errors + steepest)
     largest = float((-spread - table.T @ prices + uncertain).max())
-    most = reduction.entropy_x + float(prices @ reduction.p) + largest
+    most = reduction.loss + float(prices @ reduction.p) + largest
     used = np.flatnonzero(result.x > 1e-13)
     channel = reduction.expand([vertices[j].posterior for j in used], result.x[used])
     return channel, _given_away(reduction, most, float(np.abs(prices) @ reduction.p) + abs(largest))
@@ -72,7 +74,7 @@ def perfect_release(reduction: Reduction) -> tuple[FloatArray, float]:
 
 def _given_away(reduction: Reduction, most: float, terms: float) -> float:
     """An upper bound on utility, with what rounding and the reduction may have hidden added."""
-    most += ROUNDING * (reduction.entropy_x + terms + 1.0)
+    most += ROUNDING * (reduction.loss + terms + 1.0)
     return reduction.mass * max(most, 0.0) + reduction.slack
 
 

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem import FloatArray
+from ...arrays import FloatArray
 from .faces import climb, free_bound, sample_faces, search_faces
 from .listing import compatible_pairs, next_faces
 from .master import Duals
 from .pairs import ENDS, price_pairs
-from .reduction import Posterior, Reduction, entropy_nats
+from .reduction import Posterior, Reduction
+from .shares import ROUND_OFF, price_shares
 
 POINTS = 6  # at which `look` samples each face
 MOST_SAMPLED = 200_000  # faces of each size, drawn where there are more
@@ -56,14 +57,18 @@ class Pricing:
         self.n_workers = n_workers
         self.pool = ThreadPoolExecutor(n_workers)
         self.rng = np.random.default_rng(seed)
-        self.noise = np.array([entropy_nats(row) for row in reduction.channel])  # H(Y|class)
+        letters = [reduction.measure(letter_posterior(x)) for x in range(reduction.n)]
+        self.noise, self.loss = np.array(letters).T  # H(Y|class) and 0, for information
+        # Letters that may be released as they are.
+        low, high = reduction.t_limits
+        self.allowed = (reduction.channel[:, -1] >= low) & (reduction.channel[:, -1] <= high)
         self.in_pairs = reduction.channel.shape[1] == 2
         self._listed: tuple[float, list[NDArray[np.int32]], bool] = (np.nan, [], True)
 
     def look(self, duals: Duals, worthwhile: float = WORTHWHILE) -> Priced:
         """Find posteriors that improve the mixture by more than `worthwhile` per unit of weight; a proof
         comes with it where pricing is exact."""
-        values = self.noise - duals.prices
+        values = self._letter_values(duals)
         if self._only_letters(duals.beta):
             candidates = self._letters(values)
             return Priced(_best(candidates, worthwhile), float(values.max()), float(values.max()))
@@ -79,7 +84,7 @@ class Pricing:
         Without columns, `bound` is proved: at most the threshold, or more where a limit stopped the search:
         the deadline (of time.perf_counter), nodes for one face, or nodes in total.
         """
-        values = self.noise - duals.prices
+        values = self._letter_values(duals)
         if self._only_letters(duals.beta) or self.in_pairs:
             priced = self.look(duals, min(WORTHWHILE, threshold))
             return priced if priced.bound > threshold else Priced([], priced.largest, priced.bound)
@@ -136,9 +141,13 @@ class Pricing:
         """Whether all faces were listed when this was last asked for."""
         return self._listed[2]
 
+    def _letter_values(self, duals: Duals) -> FloatArray:
+        """The reduced values of single letters; −∞ of those that may not be released."""
+        return np.where(self.allowed, self.noise - duals.beta * self.loss - duals.prices, -np.inf)
+
     def _only_letters(self, beta: float) -> bool:
         # For β ≥ 1, H(Tq) − β H(q) is convex: H(Y|z) + H(X|y,z) ≥ H(X|z). With rank 1 so is −β H(q).
-        return beta >= 1.0 or self.reduction.rank == 1
+        return (beta >= 1.0 and self.reduction.problem.measures.plain) or self.reduction.rank == 1
 
     def _letters(self, values: FloatArray) -> list[tuple[float, Posterior]]:
         return [(value, letter_posterior(x)) for x, value in enumerate(values.tolist())]
@@ -147,14 +156,19 @@ class Pricing:
         n = self.reduction.n
         rest, t = (np.ascontiguousarray(column) for column in self.reduction.channel.T)
 
+        r, beta, prices = self.reduction, duals.beta, duals.prices
+
         def price(first: int) -> Any:
             best, partner, share = np.full(n, -np.inf), np.zeros(n, dtype=np.intp), np.zeros(n)
-            bound = price_pairs(
-                first, n, STRIPS, t, rest, duals.prices, duals.beta, worthwhile, best, partner, share
-            )
-            return bound, best, partner, share
+            found = best, partner, share
+            if r.problem.measures.plain:
+                return price_pairs(first, n, STRIPS, t, rest, prices, beta, worthwhile, *found), *found
+            letters, limits = (self.noise, self.loss, prices, beta), (*r.kink, *r.t_limits)
+            asked = r.pair_kind, r.leakage_kind, t, rest, r.pair_table, *letters, *limits
+            return price_shares(first, STRIPS, *asked, worthwhile, worthwhile, *found), *found
 
-        bound = float(values.max()) + ENDS
+        rounding = 0.0 if r.problem.measures.plain else ROUND_OFF * (np.abs(prices) + beta * self.loss)
+        bound = float((values + rounding).max()) + ENDS
         candidates = self._letters(values)
         for above, best, partner, share in self.pool.map(price, range(STRIPS)):
             bound = max(bound, above)

@@ -3,7 +3,8 @@
 Two letters with the same P(Y|x) are one class here. That is exact. Leakage depends on the classes alone, and
 a symbol whose posterior has shares q_c on some classes can be split into symbols that name one member of each
 class, with the same shares: no more leakage, and H(posterior) stays H(q). So the least L of the letters is
-the least L of the classes minus β H(X|class), and `expand` performs the split.
+the least L of the classes minus β H(X|class), and `expand` performs the split. For other utilities than
+information every letter is a class of its own: they tell such letters apart.
 
 Letters of a total mass δ that is negligible are left out. With B = 1{X is one of them}, both I(Z;Y) and
 I(Z;X) differ from (1−δ) times their value given B = 0 by at most H(B) + δ log n. A joint may sum to 1 ± 1e-9;
@@ -18,7 +19,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem import FloatArray, Problem
+from ...arrays import FloatArray
+from ...measures import Distance, Task
+from ..problem import Problem
+from .shares import COST, DISTANCE, ENTROPY, INFORMATION, KINKED, TASK
 
 NEGLIGIBLE = 1e-14  # probability of a letter, and difference between equal rows of P(Y|X)
 
@@ -48,29 +52,109 @@ class Reduction:
         return int(self.p.size)
 
     @cached_property
-    def entropy_y(self) -> float:
-        """H(Y) in nats, given that a letter is kept."""
-        return entropy_nats(self.p @ self.channel)
+    def noise(self) -> float:
+        """What nothing released leaves open of Y, given that a letter is kept: H(Y) in nats."""
+        return self.noise_of(self.p @ self.channel)
 
     @cached_property
-    def entropy_x(self) -> float:
-        """H(X) in nats, given that a letter is kept: classes and members."""
-        kept = self.problem.p_x[np.concatenate(self.members)]
-        return entropy_nats(kept / kept.sum())
+    def loss(self) -> float:
+        """The loss V(p) of nothing released, given that a letter is kept: H(X) in nats, of classes and
+        members; a distance or cost in units of the whole."""
+        if self.problem.measures.utility == "information":
+            kept = self.problem.p_x[np.concatenate(self.members)]
+            return entropy_nats(kept / kept.sum())
+        return self.loss_of(Posterior(np.arange(self.n), self.p))
 
     @cached_property
     def slack(self) -> float:
-        """Nats by which I(Z;X), and I(Z;Y), can differ from what the classes say."""
-        dropped, joint = self.dropped, self.problem.joint
-        largest = float(np.log(max(joint.n_x, joint.n_y, 2)))
+        """Nats by which I(Z;X), and I(Z;Y), can differ from what the classes say; or other inner units."""
+        dropped, joint, utility = self.dropped, self.problem.joint, self.problem.measures.utility
+        n_t = self.pair_table.shape[1] if isinstance(utility, Task) else 2
+        largest = float(np.log(max(joint.n_x, joint.n_y, n_t)))
         # An allowance: rows count as equal, and singular values as zero, up to NEGLIGIBLE.
         blur = NEGLIGIBLE * joint.n_y * np.sqrt(joint.n_x) * (largest - np.log(NEGLIGIBLE))
         blur += 2.0 * abs(float(self.problem.p_x.sum()) - 1.0) * (largest + 1.0)
+        if self.problem.measures.leakage != "information":
+            # A share of a class moves by twice the mass left out over that of the class.
+            largest += 2.0 / float((self.p @ self.channel).min())
         return float(blur + (dropped * (largest + 1.0 - np.log(dropped)) if dropped > 0.0 else 0.0))
 
-    def entropies(self, column: Posterior) -> tuple[float, float]:
-        """H(Tq) = H(Y|z) and H(q) = H(class|z) of a posterior, in nats."""
-        return entropy_nats(column.shares @ self.channel[column.letters]), entropy_nats(column.shares)
+    def noise_of(self, t: FloatArray) -> float:
+        """What a posterior t on Y leaves open: its entropy in nats, or minus the leakage of a share."""
+        leakage = self.problem.measures.leakage
+        if leakage == "information":
+            return entropy_nats(t)
+        kink, weight = self.kink
+        return -weight * abs(float(t[1]) - kink) if t.size == 2 else 0.0
+
+    @cached_property
+    def kink(self) -> tuple[float, float]:
+        """Where the leakage of a posterior (1−t, t) on a binary Y bends, and its slope there.
+
+        Success is ½ + |t − ½|, and parity |t − P(y₁)| / (2 P(y₀) P(y₁)).
+        """
+        if self.problem.measures.leakage != "parity":
+            return 0.5, 1.0
+        rest, at = (self.p @ self.channel).tolist()
+        return at, 0.5 / (at * rest)
+
+    @property
+    def leakage_kind(self) -> int:
+        return ENTROPY if self.problem.measures.leakage == "information" else KINKED
+
+    @property
+    def pair_kind(self) -> int:
+        kinds = {"information": INFORMATION, "distance": DISTANCE, "cost": COST, "task": TASK}
+        return kinds[self.problem.measures.scale.utility]
+
+    @cached_property
+    def pair_table(self) -> FloatArray:
+        """What the loss of pairs is made of: squared distances or costs, in units of the whole, or P(T|x)."""
+        utility = self.problem.measures.utility
+        letters = np.array([group[0] for group in self.members])
+        if isinstance(utility, Task):
+            assert utility.p_t_given_x is not None
+            return np.ascontiguousarray(utility.p_t_given_x[letters])
+        if not isinstance(utility, Distance):
+            return np.zeros((1, 1))
+        table = utility.table[letters]
+        if utility.kind == "points":
+            from scipy.spatial.distance import cdist  # by differences: relative errors stay small
+
+            table = cdist(table, table, "sqeuclidean")
+        else:
+            table = table - table.min(axis=1, keepdims=True)  # the rest no release can take away
+        return np.ascontiguousarray(table * self.problem.utility_unit)
+
+    def loss_of(self, column: Posterior) -> float:
+        """The loss V of a posterior: H(class|z) in nats, variance or cost left, or H(T|z) in nats."""
+        utility, q = self.problem.measures.utility, column.shares
+        if isinstance(utility, Task):
+            return entropy_nats(q @ self.pair_table[column.letters])
+        if not isinstance(utility, Distance):
+            return entropy_nats(q)
+        if utility.kind == "costs":
+            return float((q @ self.pair_table[column.letters]).min())
+        return 0.5 * float(q @ self.pair_table[np.ix_(column.letters, column.letters)] @ q)
+
+    def measure(self, column: Posterior) -> tuple[float, float]:
+        """What a posterior leaves open of Y, and its loss: H(Y|z) and H(class|z) in nats for information."""
+        return self.noise_of(column.shares @ self.channel[column.letters]), self.loss_of(column)
+
+    @cached_property
+    def t_limits(self) -> tuple[float, float]:
+        """Between which P(y₁|z) must stay for no symbol to tell more than the limit on lift allows, and with
+        `same_guess` for the best guess to stay the same."""
+        lift, (low, high) = self.problem.measures.max_lift, (0.0, 1.0)
+        if self.channel.shape[1] != 2:
+            return low, high
+        rest, at = (self.p @ self.channel).tolist()
+        if lift is not None:
+            most = 2.0 ** min(lift, 1000.0)
+            low, high = max(at / most, 1.0 - rest * most), min(at * most, 1.0 - rest / most)
+        if self.problem.same_guess:
+            low, high = (max(low, 0.5), high) if at >= rest else (low, min(high, 0.5))
+        return low, high
 
     def posteriors(self, p_z_given_x: FloatArray) -> list[Posterior]:
         """The posteriors on classes of a channel (n_x, n_z) of the problem, without negligible shares."""
@@ -136,11 +220,14 @@ class Reduction:
 
 def reduce(problem: Problem) -> Reduction:
     """Drop what is negligible, merge what is equal, and sort the classes by P(Y|x)."""
-    kept = np.flatnonzero(problem.p_x >= NEGLIGIBLE)
+    # However rare a letter is, it can be far away.
+    rare = 0.0 if isinstance(problem.measures.utility, Distance) else NEGLIGIBLE
+    kept = np.flatnonzero(problem.p_x >= rare)
     order = kept[np.lexsort(problem.p_y_given_x[kept].T)]
-    members = tuple(_classes(problem.p_y_given_x, order))
+    merging = problem.measures.utility == "information"
+    members = tuple(_classes(problem.p_y_given_x, order) if merging else np.split(order, order.size))
     total = float(problem.p_x.sum())
-    dropped = float(problem.p_x[problem.p_x < NEGLIGIBLE].sum()) / total
+    dropped = float(problem.p_x[problem.p_x < rare].sum()) / total
     p = np.array([problem.p_x[group].sum() for group in members])
     channel = np.array([problem.p_xy[group].sum(axis=0) for group in members]) / p[:, None]
     singular = np.linalg.svd(channel, compute_uv=False)

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...channels import merge_symbols
-from ...information import utility_and_leakage
-from ...solution import Status
+from ...arrays import FloatArray
+from ...measures import largest_lift
+from ...solution import Status, Target
+from ...sparse import merge_symbols
 from ..batch import Task, run_tasks
-from ..problem import NATS_PER_BIT, FloatArray, Problem
-from .master import Target
+from ..problem import Problem
 
 POLISH_STEPS = 50
 # Relative difference of symbols that are merged where it costs nothing.
 ALIKE = 1e-4
 # Nats by which a constraint or a bound may seem broken: the rounding of evaluating a channel.
 ROUND_OFF = 1e-12
+LIFT_ROUND_OFF = 1e-9  # bits
 
 
 def evaluate(problem: Problem, p: FloatArray) -> tuple[float, float]:
-    """Utility and leakage of a channel, in nats."""
-    utility, leakage = utility_and_leakage(problem.p_xy, p)
-    return utility * NATS_PER_BIT, leakage * NATS_PER_BIT
+    """Utility and leakage of a channel, in inner units."""
+    return problem.evaluate(p)
 
 
 def objective_of(problem: Problem, p: FloatArray, target: Target) -> float:
@@ -32,17 +32,24 @@ def objective_of(problem: Problem, p: FloatArray, target: Target) -> float:
     return target.objective(*evaluate(problem, p))
 
 
-def kept_to(target: Target, problem: Problem, p: FloatArray) -> FloatArray:
-    """The channel, shared in time with Z = X or a constant as little as it takes to keep the constraint.
+def kept_to(target: Target, problem: Problem, p: FloatArray, fullest: FloatArray | None = None) -> FloatArray:
+    """The channel, shared in time with a constant, or the most useful release, as little as it takes to keep
+    the constraint.
 
     A linear programme keeps its constraints to a tolerance; a release that was promised to leak at most ε
     must not leak more.
     """
     utility, leakage = evaluate(problem, p)
     excess = target.excess(utility, leakage)
-    if excess <= 0.0:
+    if excess <= (ROUND_OFF if target.value == 0.0 else 0.0):
         return p
-    other = np.eye(problem.n_x) if target.kind == "min_utility" else np.ones((problem.n_x, 1))
+    other = np.ones((problem.n_x, 1))
+    if target.kind == "min_utility":
+        if (
+            fullest is None and problem.measures.max_lift is not None
+        ):  # X itself may tell too much of somebody
+            return p
+        other = np.eye(problem.n_x) if fullest is None else fullest
     best = evaluate(problem, other)
     room = best[0] - utility if target.kind == "min_utility" else leakage - best[1]
     share = excess / room if room > 0.0 else 1.0
@@ -67,7 +74,7 @@ def tidied(problem: Problem, p: FloatArray, target: Target, tol: float) -> Float
         dear = target.objective(utility, leakage) > before + 0.01 * tol
         if target.excess(utility, leakage) <= 0.0 and not dear:
             p = merged
-    if target.kind == "beta":
+    if target.kind == "beta" and problem.measures.plain:
         run = run_tasks(problem, "dca", [Task(target.value, start=p)], tol=0.0, max_steps=POLISH_STEPS)[0]
         if objective_of(problem, run.p, target) < objective_of(problem, p, target):
             return run.p
@@ -84,6 +91,8 @@ def claim(
     utility, leakage = evaluate(problem, p)
     gap = target.objective(utility, leakage) - bound
     sound = -ROUND_OFF <= gap <= tol and target.excess(utility, leakage) <= ROUND_OFF
+    lift = problem.measures.max_lift
+    sound = sound and (lift is None or largest_lift(problem.p_xy, p) <= lift + LIFT_ROUND_OFF)
     if status is Status.OPTIMAL and not sound:
         status = Status.NUMERICAL_LIMIT
     return status, min(bound, bound + gap)

@@ -1,0 +1,45 @@
+"""The types of arrays, random numbers and random order."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InvalidInputError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+
+
+def uniform(n: int, rng: int | np.random.Generator | None) -> FloatArray:
+    """n independent numbers, uniform on the multiples of 2⁻⁵³ in [0, 1).
+
+    For None each number comes from the operating system's own bits. A generator seeded from them would
+    not do: its state can be reconstructed from enough released symbols, and with it the random
+    numbers behind all the others, which undoes the privacy of every row. int and Generator are for results
+    that have to be reproduced.
+    """
+    if rng is None:
+        bits = np.frombuffer(os.urandom(8 * n), dtype=np.uint64) >> np.uint64(11)
+        return bits.astype(np.float64) * 2.0**-53
+    if isinstance(rng, np.random.Generator):
+        return rng.random(n)
+    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
+        return np.random.default_rng(int(rng)).random(n)
+    raise InvalidInputError(
+        f"rng must be None, a whole number ≥ 0 or a numpy Generator; it is {rng!r}.", names=("rng",)
+    )
+
+
+def random_order(n: int, rng: int | np.random.Generator | None) -> IntArray:
+    """The numbers 0 … n−1 in random order; for None from the operating system's own bits.
+
+    These are sorted on 64 random bits each. Two of n are equal, and keep their order, with a probability
+    below n²/2⁶⁵.
+    """
+    if rng is None:
+        return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64), kind="stable")
+    return np.argsort(uniform(n, rng), kind="stable")

@@ -1,0 +1,50 @@
+"""Adversaries that guess a private attribute from released codes, and the leakage they prove."""
+
+from .bounds import (
+    LeakageBound,
+    cross_fitted_bound,
+    fold_numbers,
+    leakage_lower_bound,
+    strongest_bound,
+)
+from .clustering import ClusteringAdversary, NeighbourAdversary
+from .protocol import Adversary, CrossPredictor, NumericAdversary
+from .supervised import (
+    ClassifierAdversary,
+    CountingAdversary,
+    OrderAdversary,
+    RegressorAdversary,
+    ResidueAdversary,
+    boosted_trees,
+    default_adversaries,
+    default_numeric_adversaries,
+    logistic_regression,
+    nearest_neighbours,
+    neural_network,
+    randomised_trees,
+)
+
+__all__ = [
+    "Adversary",
+    "ClassifierAdversary",
+    "ClusteringAdversary",
+    "CountingAdversary",
+    "CrossPredictor",
+    "LeakageBound",
+    "NeighbourAdversary",
+    "NumericAdversary",
+    "OrderAdversary",
+    "RegressorAdversary",
+    "ResidueAdversary",
+    "boosted_trees",
+    "cross_fitted_bound",
+    "default_adversaries",
+    "default_numeric_adversaries",
+    "fold_numbers",
+    "leakage_lower_bound",
+    "logistic_regression",
+    "nearest_neighbours",
+    "neural_network",
+    "randomised_trees",
+    "strongest_bound",
+]

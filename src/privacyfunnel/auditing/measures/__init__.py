@@ -1,0 +1,1 @@
+"""What guesses, probabilities, tables, densities and reconstructions say: from samples to findings."""

@@ -1,0 +1,409 @@
+"""Tables P(Z|x) by their nonzeros: rows of symbols with probabilities, for letters by the 100,000."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .arrays import FloatArray, IntArray
+from .channels import SUM_TOLERANCE
+from .checks import memory_size
+from .errors import InvalidInputError
+
+# Two symbols whose columns agree to this relative accuracy have the same posterior for every purpose:
+# merging them changes a mutual information by about its square.
+MERGE_TOLERANCE = 1e-12
+# Rows of at most this many nonzeros are added up together, entry by entry; longer ones one at a time.
+_SHORT = 32
+# Rows drawn at a time: small enough for the temporaries to stay in the cache.
+_CHUNK = 1 << 16
+# Below this many entries a table is quicker to compute with as an array, and so is one of few zeros.
+_SMALL, _FULL = 1 << 18, 0.2
+
+
+class SparseChannel:
+    """A table (n_x, n_z) of which only the nonzeros are stored, row after row.
+
+    Row x holds the entries `indptr[x]` to `indptr[x + 1]` of `symbols`, which rise inside it, and
+    `probabilities`, none of which is 0. Arrays may be multiplied from the left: `p_x @ channel` is P(Z).
+    """
+
+    __array_ufunc__ = None  # a product with an array is ours to compute
+
+    def __init__(self, indptr: IntArray, symbols: IntArray, probabilities: FloatArray, n_z: int) -> None:
+        self.indptr, self.symbols, self.probabilities = indptr, symbols, probabilities
+        self.n_z = int(n_z)
+        for array in (indptr, symbols, probabilities):
+            array.setflags(write=False)
+
+    @classmethod
+    def from_dense(cls, table: FloatArray) -> SparseChannel:
+        """The nonzeros of an array (n_x, n_z)."""
+        rows, symbols = np.nonzero(table)
+        return cls(_starts(rows, table.shape[0]), symbols, table[rows, symbols], table.shape[1])
+
+    @classmethod
+    def identity(cls, n: int) -> SparseChannel:
+        """Z = X."""
+        return cls(np.arange(n + 1), np.arange(n), np.ones(n), n)
+
+    @classmethod
+    def from_entries(
+        cls, rows: IntArray, symbols: IntArray, values: FloatArray, shape: tuple[int, int]
+    ) -> SparseChannel:
+        """Entries in any order; those of one place are added up, and zeros left out."""
+        keys = rows.astype(np.int64) * shape[1] + symbols
+        order = np.argsort(keys, kind="stable")
+        keys, values = keys[order], values[order]
+        first = np.concatenate([[True], keys[1:] != keys[:-1]]) if keys.size else np.zeros(0, dtype=bool)
+        if not first.all():
+            values, keys = np.add.reduceat(values, np.flatnonzero(first)), keys[first]
+        keys, values = keys[values != 0.0], values[values != 0.0]
+        rows, symbols = np.divmod(keys, shape[1])
+        return cls(_starts(rows, shape[0]), symbols.astype(np.intp), values, shape[1])
+
+    @classmethod
+    def checked(
+        cls, indptr: ArrayLike, symbols: ArrayLike, probabilities: ArrayLike, n_z: int
+    ) -> SparseChannel:
+        """The channel of arrays from outside, or InvalidInputError where they are none."""
+        try:
+            starts, columns = (np.array(values, dtype=np.float64) for values in (indptr, symbols))
+            values = np.array(probabilities, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidInputError("rows, symbols and probabilities must be lists of numbers.") from None
+        if not (starts.ndim == columns.ndim == values.ndim == 1 and columns.size == values.size):
+            raise InvalidInputError("there must be one probability for each symbol.")
+        whole = all(np.array_equal(array, np.rint(array)) for array in (starts, columns))
+        if starts.size < 2 or not whole or starts[0] != 0 or starts[-1] != columns.size:
+            raise InvalidInputError("the starts of the rows must be whole numbers from 0 to the entries.")
+        if np.any(np.diff(starts) < 0) or not (columns.min() >= 0 and columns.max() < n_z):
+            raise InvalidInputError(f"rows must follow each other and symbols be from 0 to {n_z - 1}.")
+        if not (values.min() >= 0.0 and values.max() < np.inf):
+            raise InvalidInputError("probabilities must be finite and not negative.")
+        rows = np.repeat(np.arange(starts.size - 1), np.diff(starts).astype(np.intp))
+        if np.any(np.diff(rows * float(n_z) + columns) <= 0):
+            raise InvalidInputError("the symbols of a row must rise.")
+        channel = cls.from_entries(rows, columns.astype(np.intp), values, (starts.size - 1, n_z))
+        sums = channel.sum(axis=1)
+        worst = int(np.argmax(np.abs(sums - 1.0)))
+        if abs(sums[worst] - 1.0) > SUM_TOLERANCE:
+            raise InvalidInputError(
+                f"each row must sum to 1 (tolerance {SUM_TOLERANCE:g}); row {worst} sums to "
+                f"{sums[worst]:.6g}."
+            )
+        return channel
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.indptr.size - 1), self.n_z
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """How many symbols each row has."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """The row of each entry."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    @property
+    def thin(self) -> bool:
+        """Whether computing with the nonzeros is worth it."""
+        entries = self.shape[0] * self.n_z
+        return entries > _SMALL and self.symbols.size < _FULL * entries
+
+    def dense(self) -> FloatArray:
+        """The whole table; InvalidInputError where memory cannot hold it."""
+        require_room(*self.shape)
+        table = np.zeros(self.shape)
+        table[self.rows, self.symbols] = self.probabilities
+        return table
+
+    def with_values(self, values: FloatArray) -> SparseChannel:
+        """Other numbers, none 0, in the same places."""
+        return SparseChannel(self.indptr, self.symbols, values, self.n_z)
+
+    def __getitem__(self, rows: Any) -> SparseChannel:
+        """The table of these rows: their numbers, or which of all."""
+        chosen = np.arange(len(self))[rows]
+        counts = self.counts[chosen]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        entries = np.arange(starts[-1]) + np.repeat(self.indptr[chosen] - starts[:-1], counts)
+        return SparseChannel(starts, self.symbols[entries], self.probabilities[entries], self.n_z)
+
+    def __rmatmul__(self, left: FloatArray) -> FloatArray:
+        if left.ndim == 1:
+            return _added(self.symbols, left[self.rows] * self.probabilities, self.n_z)
+        return np.array([row @ self for row in left])
+
+    def __matmul__(self, right: FloatArray) -> FloatArray:
+        if right.ndim == 1:
+            return _added(self.rows, right[self.symbols] * self.probabilities, len(self))
+        return np.array([self @ column for column in right.T]).T
+
+    def __pow__(self, exponent: int) -> SparseChannel:
+        values = self.probabilities**exponent
+        if values.all():
+            return self.with_values(values)
+        return SparseChannel.from_entries(self.rows, self.symbols, values, self.shape)  # underflow
+
+    def sum(self, axis: int) -> FloatArray:
+        """Of each row (axis 1) or column (axis 0)."""
+        at, size = (self.rows, len(self)) if axis else (self.symbols, self.n_z)
+        return _added(at, self.probabilities, size)
+
+    def max(self, axis: int = 0) -> FloatArray:
+        """The largest entry of each column; 0 where there is none."""
+        largest = np.zeros(self.n_z)
+        np.maximum.at(largest, self.symbols, self.probabilities)
+        return largest
+
+    @cached_property
+    def cumulative(self) -> FloatArray:
+        """The distribution function of each row at its entries, exactly 1 at the last.
+
+        Entry j is drawn for c[j−1] ≤ u < c[j], so equal neighbours mean never. Dividing by the row's own last
+        sum makes that one exactly 1: rounding at the upper end cannot draw an impossible symbol, or none.
+        """
+        starts, counts = self.indptr[:-1], self.counts
+        sums = self.probabilities.copy()
+        # One after the other, as a table with its zeros is added up: to the last bit the same numbers.
+        by_length = np.argsort(-counts, kind="stable")
+        lengths = counts[by_length]
+        for place in range(1, min(_SHORT, int(counts.max(initial=0)))):
+            at = starts[by_length[: np.searchsorted(-lengths, -place, side="left")]] + place
+            sums[at] += sums[at - 1]
+        for row in by_length[: np.searchsorted(-lengths, -_SHORT, side="left")].tolist():
+            part = slice(self.indptr[row], self.indptr[row + 1])
+            sums[part] = np.cumsum(self.probabilities[part])
+        last = sums[self.indptr[1:] - 1]
+        return np.asarray(sums / np.repeat(last, counts))
+
+    def draw(self, rows: IntArray, u: FloatArray) -> IntArray:
+        """The symbols that the numbers `u` draw from these rows: the entry before which all are ≤ u."""
+        cdf = self.cumulative
+        result = np.empty(rows.size, dtype=np.intp)
+        for start in range(0, rows.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            here = rows[part]
+            base = self.indptr[here]
+            entries = base.copy()
+            several = np.flatnonzero(self.counts[here] > 1)
+            if several.size:
+                entries[several] += _found(cdf, base[several], self.counts[here[several]], u[part][several])
+            result[part] = self.symbols[entries]
+        return result
+
+
+def _found(cdf: FloatArray, base: IntArray, counts: IntArray, u: FloatArray) -> IntArray:
+    """How many entries of each row are ≤ u: bisection of all rows at once."""
+    found = np.zeros(base.size, dtype=np.intp)
+    step = 1 << (int(counts.max()) - 1).bit_length() - 1
+    while step:
+        probe = found + step
+        # The last entry is 1 > u, so a probe cut off at it never advances.
+        ahead = cdf[base + np.minimum(probe, counts) - 1] <= u
+        found = np.where(ahead, probe, found)
+        step >>= 1
+    return found
+
+
+def _added(at: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """The sum of the values of each place."""
+    return np.bincount(at, values, size).astype(np.float64, copy=False)
+
+
+def _starts(rows: IntArray, n_x: int) -> IntArray:
+    """Where each row begins, of entries sorted by row."""
+    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_x))]).astype(np.intp)
+
+
+def require_room(n_x: int, n_z: int) -> None:
+    """InvalidInputError where memory cannot hold a table (n_x, n_z) of all entries."""
+    needed, there = 8 * n_x * n_z, memory_size()
+    if needed > there // 2:
+        raise InvalidInputError(
+            f"p_z_given_x: the whole table of {n_x:,} letters and {n_z:,} symbols needs "
+            f"{needed / 2**30:,.1f} GiB, and this computer has {there / 2**30:,.1f}; release, save and "
+            "measure work without it, and mechanism.sparse has its nonzeros."
+        )
+
+
+Channel = FloatArray | SparseChannel
+
+
+def weighted(channel: Channel, p_x: FloatArray) -> Channel:
+    """P(x, z): the rows of the channel times p_x."""
+    if isinstance(channel, SparseChannel):
+        rows = channel.rows
+        return SparseChannel.from_entries(
+            rows, channel.symbols, p_x[rows] * channel.probabilities, channel.shape
+        )
+    return p_x[:, None] * channel
+
+
+def with_rows_to_one(channel: SparseChannel) -> SparseChannel:
+    """A product of valid channels with its row sums kept inside the tolerance.
+
+    Sums that are each off by up to the tolerance multiply up to more than it. Rows that are good
+    to rounding stay as they are, to the last bit.
+    """
+    sums = channel.sum(axis=1)
+    if np.max(np.abs(sums - 1.0)) <= 1e-12:
+        return channel
+    return channel.with_values(channel.probabilities / sums[channel.rows])
+
+
+def product_of(first: SparseChannel, second: SparseChannel) -> SparseChannel:
+    """The channel of two, one after the other."""
+    from scipy.sparse import csr_array
+
+    one, two = (
+        csr_array((part.probabilities, part.symbols, part.indptr), shape=part.shape)
+        for part in (first, second)
+    )
+    both = (one @ two).tocoo()
+    return SparseChannel.from_entries(both.row, both.col, both.data, both.shape)
+
+
+def repeated(channel: SparseChannel, k: int) -> SparseChannel:
+    """The channel (n_x, n_z**k) of k independent uses of a channel, the last use fastest."""
+    rows, symbols, values = channel.rows, channel.symbols, channel.probabilities
+    for _ in range(k - 1):
+        counts = channel.counts[rows]
+        ends = np.cumsum(counts)
+        entries = np.arange(ends[-1]) + np.repeat(channel.indptr[rows] - (ends - counts), counts)
+        symbols = np.repeat(symbols, counts) * channel.n_z + channel.symbols[entries]
+        values = np.repeat(values, counts) * channel.probabilities[entries]
+        rows = np.repeat(rows, counts)
+    return SparseChannel.from_entries(rows, symbols, values, (len(channel), channel.n_z**k))
+
+
+def beside(channels: list[SparseChannel]) -> SparseChannel:
+    """The table of several with as many rows, side by side: each has symbols of its own."""
+    offsets = np.concatenate([[0], np.cumsum([one.n_z for one in channels])])
+    return SparseChannel.from_entries(
+        np.concatenate([one.rows for one in channels]),
+        np.concatenate([one.symbols + offset for one, offset in zip(channels, offsets, strict=False)]),
+        np.concatenate([one.probabilities for one in channels]),
+        (len(channels[0]), int(offsets[-1])),
+    )
+
+
+def below(channel: SparseChannel, row: FloatArray) -> SparseChannel:
+    """The table with one more row."""
+    there = np.flatnonzero(row)
+    indptr = np.concatenate([channel.indptr, [channel.indptr[-1] + there.size]])
+    symbols, values = (
+        np.concatenate([channel.symbols, there]),
+        np.concatenate([channel.probabilities, row[there]]),
+    )
+    return SparseChannel(indptr, symbols, values, channel.n_z)
+
+
+@overload
+def merge_symbols(table: FloatArray, tolerance: float = ...) -> FloatArray: ...
+
+
+@overload
+def merge_symbols(table: SparseChannel, tolerance: float = ...) -> SparseChannel: ...
+
+
+@overload
+def merge_symbols(table: Channel, tolerance: float = ...) -> Channel: ...
+
+
+def merge_symbols(table: Channel, tolerance: float = MERGE_TOLERANCE) -> Channel:
+    """`merged`, of an array an array."""
+    if isinstance(table, SparseChannel):
+        return merged(table, tolerance)
+    before = SparseChannel.from_dense(table)
+    after = merged(before, tolerance)
+    return table if after is before else after.dense()
+
+
+def merged(channel: SparseChannel, tolerance: float = MERGE_TOLERANCE) -> SparseChannel:
+    """The channel without its zero columns and with proportional columns added up.
+
+    Proportional columns have the same posterior P(X|z), so nothing is lost or gained, whatever X
+    is drawn from and however often the same x is released. Zeros must agree exactly. Symbols stay in the
+    order of their first column.
+    """
+    n_x, n_z = channel.shape
+    order = np.argsort(channel.symbols, kind="stable")  # column by column, rows rising
+    rows, columns = channel.rows[order], channel.symbols[order]
+    shapes = channel.probabilities[order] / channel.max()[columns]
+    starts = _starts(columns, n_z)
+    # Columns that agree entry by entry to a relative ε agree in every positive combination too, so only
+    # neighbours in the order of one such number have to be compared.
+    keys = np.bincount(columns, np.sqrt(2.0 + rows) * shapes, n_z)
+    possible = np.flatnonzero(np.diff(starts))
+    ranked = possible[np.argsort(keys[possible], kind="stable")]
+    near = 4 * tolerance + n_x * np.finfo(np.float64).eps
+    breaks = np.flatnonzero(np.diff(keys[ranked]) > near * keys[ranked][1:]) + 1
+    target = np.arange(n_z)
+    edges = np.concatenate([[0], breaks, [ranked.size]])
+    for at in np.flatnonzero(np.diff(edges) > 1).tolist():
+        _join_equal(starts, rows, shapes, np.sort(ranked[edges[at] : edges[at + 1]]), target, tolerance)
+    firsts, new = np.unique(target[possible], return_inverse=True)
+    if firsts.size == n_z:
+        return channel
+    number = np.zeros(n_z, dtype=np.intp)
+    number[possible] = new
+    shape = n_x, int(firsts.size)
+    return SparseChannel.from_entries(channel.rows, number[channel.symbols], channel.probabilities, shape)
+
+
+def _join_equal(
+    starts: IntArray,
+    rows: IntArray,
+    shapes: FloatArray,
+    columns: NDArray[np.intp],
+    target: NDArray[np.intp],
+    tolerance: float,
+) -> None:
+    """Point each of `columns` at the first one with the same shape, in place."""
+    parts = {c: slice(*starts[c : c + 2].tolist()) for c in columns.tolist()}
+    while columns.size > 1:
+        first, rest = columns[0], columns[1:]
+        same = np.array([_alike(parts[first], parts[c], rows, shapes, tolerance) for c in rest.tolist()])
+        target[rest[same]] = first
+        columns = rest[~same]
+
+
+def _alike(one: slice, other: slice, rows: IntArray, shapes: FloatArray, tolerance: float) -> bool:
+    if not np.array_equal(rows[one], rows[other]):
+        return False
+    here, there = shapes[one], shapes[other]
+    return bool(np.all(np.abs(there - here) <= tolerance * np.maximum(there, here)))
+
+
+def merge_equal_rows(p_xy: FloatArray, channel: Channel) -> tuple[FloatArray, Channel]:
+    """The same leakage with fewer letters: those that are released alike are as good as one."""
+    if not isinstance(channel, SparseChannel):
+        rows, group = np.unique(channel, axis=0, return_inverse=True)
+        result = np.zeros((len(rows), p_xy.shape[1]))
+        np.add.at(result, group.ravel(), p_xy)
+        return result, rows
+    number_of: dict[tuple[bytes, bytes], int] = {}
+    bounds = channel.indptr.tolist()
+    groups = np.array(
+        [
+            number_of.setdefault(
+                (channel.symbols[a:b].tobytes(), channel.probabilities[a:b].tobytes()), len(number_of)
+            )
+            for a, b in pairwise(bounds)
+        ]
+    )
+    _, firsts = np.unique(groups, return_index=True)
+    sums = [np.bincount(groups, column, len(number_of)) for column in p_xy.T]
+    return np.ascontiguousarray(np.array(sums).T), channel[firsts]
