@@ -21,6 +21,7 @@ LAYERS = [
         "arrays",
         "checks",
         "fingerprints",
+        "keys",
         "alphabet",
         "measured",
         "parallel",

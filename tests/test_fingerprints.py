@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from privacyfunnel.errors import DataFileError, InvalidInputError
-from privacyfunnel.fingerprints import keyed_fingerprint, open_fingerprint, owner_key
+from privacyfunnel.fingerprints import keyed_fingerprint, open_fingerprint
+from privacyfunnel.keys import owner_key
 
 KEY = bytes(range(32))
 VALUES = np.array([0, 1, 1, 1])

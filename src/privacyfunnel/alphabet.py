@@ -107,6 +107,13 @@ def column_values(labels: Sequence[Hashable]) -> list[Any]:
     return texts
 
 
+def as_text(label: Hashable) -> Hashable:
+    """A label as a CSV file has it, where all but a missing value is text."""
+    if isinstance(label, tuple):
+        return tuple(map(as_text, label))
+    return label if label is None else str(label)
+
+
 class Letters:
     """The alphabet of a mechanism: finds the row number of values, sequences and columns.
 

@@ -10,13 +10,14 @@ import numpy as np
 from .alphabet import Letters, as_names, column_values, require_columns, require_single_values
 from .arrays import IntArray, random_order
 from .errors import InvalidInputError, shortened
+from .keys import Draws
 from .unknown import Unknown, UnknownLetters, check_unknown
 
 if TYPE_CHECKING:
     from .mechanism import Rng, TableMechanism
 
 
-def release_column(mechanism: TableMechanism, x: Any, rng: Rng) -> Any:
+def release_column(mechanism: TableMechanism, x: Any, draws: Draws) -> Any:
     """The released symbols of a column, of the same kind as x; None if x is no column.
 
     Anything else that converts to an array of one or more dimensions gives an array.
@@ -25,13 +26,14 @@ def release_column(mechanism: TableMechanism, x: Any, rng: Rng) -> Any:
 
     native = nw.from_native(x, pass_through=True, allow_series=True)
     if isinstance(native, nw.Series):
-        symbols = mechanism._draw(_find(mechanism._letters, [native]), rng)
+        symbols = mechanism._draw(_find(mechanism._letters, [native]), draws)
         return _gather(mechanism, symbols, native, native.name).to_native()
     if isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InvalidInputError("release: this is a data frame; use release_frame.")
     if hasattr(x, "__array__"):
         array = np.asarray(x)
-        return mechanism.release(array, rng) if array.ndim else None
+        if array.ndim:
+            return mechanism.release(array, draws.rng, key=draws.key, id=draws.ids)
     return None
 
 
@@ -47,6 +49,8 @@ def release_frame(
     unknown: Unknown,
     shuffle: bool,
     rng: Rng,
+    key: bytes | None,
+    id: str | None,
 ) -> Any:
     """See `TableMechanism.release_frame`."""
     import narwhals as nw
@@ -56,6 +60,8 @@ def release_frame(
     public = public_columns(mechanism, columns)
     require_columns(public, data.columns, "release_frame", "pass columns=[…] to name the public ones")
     require_single_values(public, data.schema, "release_frame")
+    if id is not None:
+        require_columns((id,), data.columns, "release_frame")
     private = [name for name in mechanism.private_names if name not in public]
     staying = {*kept_columns(keep, data.columns, public, private, "release_frame")}
     staying |= {name for name in private if keep_private} | {name for name in public if keep_public}
@@ -67,7 +73,7 @@ def release_frame(
     generator = np.random.default_rng(rng) if shuffle and isinstance(rng, int) else rng
     rows = search_letters(mechanism._letters, [data[name] for name in public])
     data, rows = _known_or(unknown, mechanism, data, public, rows)
-    symbols = mechanism._draw(rows, generator)
+    symbols = mechanism._draw(rows, Draws(generator, key, None if id is None else data[id].to_list()))
     released = _gather(mechanism, symbols, data[public[0]], output)
     order = [name for name in data.columns if name in staying or name == public[0]]
     at = order.index(public[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +14,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .alphabet import Letters, as_labels, as_names, label_array
-from .arrays import FloatArray, uniform
+from .alphabet import Letters, as_labels, as_names, as_text, label_array
+from .arrays import FloatArray
 from .channels import SUM_TOLERANCE, as_channel, conditional, posterior
 from .errors import FileFormatError, InvalidInputError, shortened
 from .joint import Joint
+from .keys import Draws
 from .sparse import (
     Channel,
     SparseChannel,
@@ -154,7 +157,7 @@ class TableMechanism:
         }
         return TableMechanism(**{**same, **changes})
 
-    def release(self, x: Any, rng: Rng = None) -> Any:
+    def release(self, x: Any, rng: Rng = None, *, key: bytes | None = None, id: Any = None) -> Any:
         """Draw a symbol for each letter of x, independently.
 
         Parameters
@@ -165,6 +168,10 @@ class TableMechanism:
         rng : None, int or Generator
             None takes each random number from the operating system's entropy. An int starts the same
             sequence anew at every call, so pass one Generator to release piece by piece.
+        key, id : 32 bytes and an id for each letter, optional
+            One stable draw for each person: the same id gets the same symbol for the same letter whenever
+            this mechanism releases it, so that releasing again tells nothing more. `keys.read_key` reads a
+            key; docs/keys.md says what it protects from and what not.
 
         Raises
         ------
@@ -175,22 +182,24 @@ class TableMechanism:
         -----
         Probabilities are realised to a resolution of 2⁻⁵³; a symbol of probability 0 is never drawn.
         Each call draws anew, and several releases of the same x tell more than one: see
-        `repeated_leakage`. Release once, store the result, and hand out the stored one.
+        `repeated_leakage`. Release once, store the result, and hand out the stored one, or draw with a key.
         """
+        draws = Draws(rng, key, id)
         if isinstance(x, np.ndarray) and x.ndim:
-            symbols = self._draw(self._letters.find_array(x), rng)
+            symbols = self._draw(self._letters.find_array(x), draws)
             return self._symbols[symbols]
         if isinstance(x, (list, range)) or (isinstance(x, tuple) and not self._letters.are_tuples):
-            symbols = self._draw(self._letters.find_all(x), rng)
+            symbols = self._draw(self._letters.find_all(x), draws)
             return [self.z_labels[symbol] for symbol in symbols.tolist()]
         if not isinstance(x, (str, int, float, tuple, np.generic, np.ndarray)) and x is not None:
             from .columns import release_column
 
-            released = release_column(self, x, rng)
+            released = release_column(self, x, draws)
             if released is not None:
                 return released
         value = x.item() if isinstance(x, np.ndarray) else x
-        return self.z_labels[int(self._draw(np.array([self._letters.find(value)]), rng)[0])]
+        one = Draws(rng, key, None if id is None else [id])
+        return self.z_labels[int(self._draw(np.array([self._letters.find(value)]), one)[0])]
 
     def release_frame(
         self,
@@ -204,6 +213,8 @@ class TableMechanism:
         unknown: Unknown = "error",
         shuffle: bool = False,
         rng: Rng = None,
+        key: bytes | None = None,
+        id: str | None = None,
     ) -> Any:
         """The released symbol of each record of a data frame, and of the other columns those to be kept.
 
@@ -229,6 +240,8 @@ class TableMechanism:
             what they were sorted by.
         rng : None, int or Generator
             As for `release`.
+        key, id : 32 bytes and a column name, optional
+            One stable draw for each id, as for `release`. The column of ids leaves only if `keep` names it.
 
         Returns
         -------
@@ -248,6 +261,8 @@ class TableMechanism:
             unknown=unknown,
             shuffle=shuffle,
             rng=rng,
+            key=key,
+            id=id,
         )
 
     def require_marginal(self, where: str) -> FloatArray:
@@ -260,13 +275,27 @@ class TableMechanism:
             )
         return self.marginal
 
-    def _draw(self, rows: NDArray[np.intp], rng: Rng) -> NDArray[np.intp]:
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal digits, of the columns, letters, symbols and probabilities.
+
+        Letters and symbols count as texts, so that the mechanism for a CSV file, where 7 is "7", has it too.
+        """
+        table = self.sparse
+        content = [
+            list(self.x_names),
+            *([as_text(label) for label in labels] for labels in (self.x_labels, self.z_labels)),
+            *(part.tolist() for part in (table.indptr, table.symbols, table.probabilities)),
+        ]
+        return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode("ascii")).hexdigest()
+
+    def _draw(self, rows: NDArray[np.intp], draws: Draws) -> NDArray[np.intp]:
         """The symbol of each row of the table; of row −1 one drawn from P(Z)."""
         table, flat = self.sparse, rows.ravel()
         if flat.size and flat.min() < 0:
             table = self._with_marginal
             flat = np.where(flat < 0, self.n_x, flat)
-        return table.draw(flat, uniform(rows.size, rng)).reshape(rows.shape)
+        return table.draw(flat, draws.numbers(rows.size, self)).reshape(rows.shape)
 
     @cached_property
     def _letters(self) -> Letters:

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.cli.app import command
-from privacyfunnel.cli.reference import markdown
+from privacyfunnel.cli.reference import commands, markdown
 from privacyfunnel.cli.running import in_options
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
-COMMANDS = command().commands
+COMMANDS = commands()
 
 
 def test_page_is_up_to_date() -> None:

@@ -329,3 +329,61 @@ def test_stdout_gets_csv_and_nothing_else(pfunnel: Run, people: Path, doubling: 
     assert ended.code == 0
     assert ended.out == out.read_text()
     assert ended.err.splitlines()[-1] == "note: left out: id, sex, note."
+
+
+def test_with_a_key_every_release_is_the_same(
+    pfunnel: Run, people: Path, mechanism: Path, tmp_path: Path
+) -> None:
+    key, out = tmp_path / "owner.key", tmp_path / "out.csv"
+    made = pfunnel("key", "new", key)
+    assert (made.code, made.out.splitlines()[0]) == (0, f"{key}: a new key, readable by you alone.")
+    header, *rows = [HEADER, *make_records()]
+    pq.write_table(
+        pa.table(dict(zip(header, zip(*rows, strict=True), strict=True))), tmp_path / "people.parquet"
+    )
+    found = []
+    for source in (people, people, tmp_path / "people.parquet"):
+        ended = pfunnel("release", source, "-m", mechanism, "-o", out, "--key", key, "--id", "id")
+        assert (ended.code, ended.err) == (0, "")
+        assert "one symbol for each id" in ended.out
+        assert key.read_text().strip() not in ended.out + ended.err
+        found.append(read_csv(out))
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == ["z"]
+    pfunnel(
+        "release", people, "-m", mechanism, "-o", out, "--key", key, "--id", "id", "--keep", "id", "--shuffle"
+    )
+    by_id = dict(read_csv(out)[1])
+    assert [by_id[row[0]] for row in rows] == [row[0] for row in found[0][1]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--key", "owner.key"), "--key and --id, whom it draws for, go together"),
+        (("--id", "id"), "go together"),
+        (("--key", "owner.key", "--id", "nobody"), "there is no column 'nobody'"),
+        (("--key", "none.key", "--id", "id"), "there is no such key file"),
+        (("--key", "owner.key", "--id", "id", "--seed", "1"), "leave one out"),
+        (("--key", "owner.key", "--id", "note"), "has no id"),
+    ],
+)
+def test_keys_that_cannot_draw(
+    pfunnel: Run,
+    people: Path,
+    mechanism: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert pfunnel("key", "new", "owner.key").code == 0
+    ended = pfunnel("release", people, "-m", mechanism, "-o", "out.csv", *arguments)
+    assert ended.code == 2
+    assert told in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+    assert not Path("out.csv").exists()
+    again = pfunnel("key", "new", "owner.key", "--json")
+    assert again.code == 2
+    assert "never replaced" in again.err

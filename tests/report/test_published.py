@@ -14,7 +14,7 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.auditing import AuditReport, logistic_regression
-from privacyfunnel.fingerprints import owner_key
+from privacyfunnel.keys import owner_key
 from privacyfunnel.report import save_card, save_comparison
 
 

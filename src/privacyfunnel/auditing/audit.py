@@ -135,7 +135,7 @@ def audit(
         What the report calls the release.
     fingerprint_key : 32 bytes, optional
         With it the report gets fingerprints of X, private and task that only who has the key can compute;
-        see `privacyfunnel.fingerprints.owner_key`. Without it only what is released (Z) is fingerprinted.
+        see `privacyfunnel.keys.owner_key`. Without it only what is released (Z) is fingerprinted.
 
     Returns
     -------

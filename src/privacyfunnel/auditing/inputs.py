@@ -15,7 +15,8 @@ from ..alphabet import Letters
 from ..arrays import FloatArray, IntArray
 from ..attributes import Attribute, read_attributes
 from ..errors import InvalidInputError
-from ..fingerprints import checked_key, keyed_fingerprint, open_fingerprint
+from ..fingerprints import keyed_fingerprint, open_fingerprint
+from ..keys import checked_key
 from ..mechanism import TableMechanism
 from .adversaries.bounds import as_codes
 

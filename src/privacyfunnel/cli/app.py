@@ -14,6 +14,7 @@ from .demo import demo
 from .encode import encode
 from .fit import fit
 from .frontier import frontier
+from .key import key
 from .release import release
 from .reproduce import reproduce
 from .solve import solve
@@ -45,6 +46,9 @@ for function, summary in (
     (reproduce, "Reproduce the paper's figures and tables."),
 ):
     app.command(help=_paragraphs(function.__doc__), short_help=summary)(function)
+
+
+app.add_typer(key, name="key", short_help="Make a key.")
 
 
 def _print_version(value: bool) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInputError
-from ..fingerprints import owner_key
+from ..keys import owner_key
 from . import options
 from .checks import check_outputs
 from .options import Option, columns, file, flag

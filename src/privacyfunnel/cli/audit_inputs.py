@@ -173,8 +173,8 @@ def _length(value: Any) -> int:
 
 def letters(table: TableFile, mechanism: TableMechanism, names: Sequence[str]) -> list[Any]:
     """The letter of each record; in a CSV file, where all is text, the letter that looks like it."""
+    from ..alphabet import as_text
     from ..files import CsvFile
-    from ..files.values import as_text
 
     table.require(names)
     known = {as_text(letter): letter for letter in mechanism.x_labels} if isinstance(table, CsvFile) else {}

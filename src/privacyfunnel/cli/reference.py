@@ -13,10 +13,19 @@ from ..persistence import write_atomic
 from .app import command
 
 
+def commands() -> dict[str, Any]:
+    """Every command by its words, such as "key new"."""
+    return {
+        f"{name} {inner}".rstrip(): part
+        for name, group in command().commands.items()
+        for inner, part in getattr(group, "commands", {"": group}).items()
+    }
+
+
 def markdown(page: str) -> str:
     """A page whose sections about commands are those of today; what stands before them stays."""
     introduction = page.partition("\n## pfunnel ")[0]
-    return "\n".join([introduction, *(_section(name, part) for name, part in command().commands.items())])
+    return "\n".join([introduction, *(_section(name, part) for name, part in commands().items())])
 
 
 def _section(name: str, part: Any) -> str:

@@ -13,7 +13,7 @@ import typer
 from ..errors import InvalidInputError
 from . import options
 from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
-from .options import Option, columns, flag
+from .options import Option, columns, file, flag
 from .running import note, warn
 
 if TYPE_CHECKING:
@@ -38,6 +38,12 @@ KEEPING = {
         choices=("error", "draw", "drop"),
         value="error",
     ),
+    "key": file(
+        "Draw with this key ('pfunnel key new'): with --id, a person gets the same symbol in every release "
+        "of this mechanism, so that releasing again tells nothing more.",
+        default="the operating system's entropy",
+    ),
+    "id": Option("The column that tells persons apart, for --key.", "none", str, metavar="COLUMN"),
 }
 
 
@@ -69,9 +75,11 @@ def release(
     Other columns leave only if they are named with --keep. The mechanism does not protect what they tell;
     'pfunnel solve' and 'pfunnel audit' measure it, with --keep too.
 
-    Release once and hand out the result: a second release of the same records tells more.
+    Release once and hand out the result: a second release of the same records tells more, unless both are
+    drawn with the same --key.
     """
     from ..files import STDOUT, open_table, open_writer
+    from ..keys import read_key
     from .output import plural, print_facts, print_json
 
     begun = time.perf_counter()
@@ -81,8 +89,13 @@ def release(
     keep, keep_all, unknown = given["keep"], given["keep_all"], given["unknown"]
     if keep and keep_all:
         raise InvalidInputError("--keep-all keeps every column that --keep can name; leave one of them out.")
+    key, person = given["key"], given["id"]
+    if (key is None) != (person is None):
+        raise InvalidInputError("--key and --id, whom it draws for, go together; pass both, or neither.")
+    if key is not None and seed is not None:
+        raise InvalidInputError("--seed and --key both say where the numbers come from; leave one out.")
     if not to_stdout:
-        check_outputs([output], [data, mechanism])
+        check_outputs([output], [data, mechanism, *([] if key is None else [key])])
         check_table_name(output)
     check_spreadsheet_safe(spreadsheet_safe, output)
     check_delimiter(delimiter, [data, output])
@@ -92,6 +105,7 @@ def release(
     generator = _generator(seed)
     how = {name: given[name] for name in ("keep_public", "keep_private", "unknown")}
     how |= {"output": column, "keep": "all" if keep_all else tuple(keep or ()), "rng": generator}
+    how |= {"key": None if key is None else read_key(key), "id": person}
     releasing = _Releasing(table, _of_texts(table_mechanism, table), names, how)
     kept = [name for name in releasing.header if name != column]
     _warn(kept, names if given["keep_public"] else (), table_mechanism.private_names, keep_all, seed)
@@ -119,6 +133,7 @@ def release(
         "unknown": {"records": strangers.n_unknown, "action": unknown},
         "shuffled": shuffle,
         "seeded": seed is not None,
+        "keyed": key is not None,
         "seconds": time.perf_counter() - begun,
     }
     if strangers.n_unknown:
@@ -133,6 +148,7 @@ def release(
             ("Released", column, f"{plural(table_mechanism.n_z, 'symbol')}, in place of {', '.join(names)}"),
             ("Kept", ", ".join(kept) or "nothing else", "not protected" if kept else ""),
             ("Left out", ", ".join(left_out) or "nothing", ""),
+            ("Drawn", "with the key" if key else "anew", f"one symbol for each {person}" if key else ""),
             ("Order", "random" if shuffle else "that of the records", ""),
             ("Saved", output, f"{plural(n_records, 'record')} in {values['seconds']:.1f} s"),
         ]
@@ -169,8 +185,8 @@ def _public(mechanism: TableMechanism, named: Sequence[str] | None) -> tuple[str
 
 def _of_texts(mechanism: TableMechanism, table: TableFile) -> TableMechanism:
     """The mechanism for this file: the values of a CSV file are text, so the letter 7 is "7" there."""
+    from ..alphabet import as_text
     from ..files import CsvFile
-    from ..files.values import as_text
 
     if not isinstance(table, CsvFile):
         return mechanism
@@ -196,7 +212,8 @@ class _Releasing:
             told = str(error).replace("pass another name as output", "choose another --column")
             told = told.removeprefix("release_frame: ")
             raise InvalidInputError(f"{self.table.path}: {told}", names=error.names) from None
-        self.wanted = [name for name in self.wanted if name in self.public or name in self.header]
+        needed = {*self.public, *self.header, self.how["id"]}
+        self.wanted = [name for name in self.wanted if name in needed]
 
     def strangers(self) -> UnknownLetters:
         """The values of all records that are no letters; an error unless the user said what to do."""

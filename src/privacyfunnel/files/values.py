@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from decimal import Decimal
 from typing import Any
 
@@ -139,13 +138,6 @@ def single_values(path: str, name: str, values: Any, done: int = 0) -> Any:
             f"{path}: the private column {shortened(name)} holds bytes that are no text; encode it as "
             "texts or numbers first."
         ) from None
-
-
-def as_text(letter: Hashable) -> Hashable:
-    """A letter as a CSV file has it, where all but a missing value is text."""
-    if isinstance(letter, tuple):
-        return tuple(map(as_text, letter))
-    return letter if letter is None else str(letter)
 
 
 def _is_int64(text: str) -> bool:

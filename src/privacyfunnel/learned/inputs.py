@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from ..errors import InvalidInputError
-from ..fingerprints import KEY_BYTES
+from ..keys import KEY_BYTES
 from .families import Likelihood
 
 # Records of a training whose marks are kept, and bytes of a mark.

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from ..alphabet import label_array
 from ..errors import DataFileError, FileFormatError, InvalidInputError
-from ..fingerprints import checked_key
+from ..keys import checked_key
 from ..persistence import (
     FORMAT,
     VERSIONS,
