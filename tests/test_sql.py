@@ -1,24 +1,35 @@
-"""Mechanisms as SQL, run in SQLite and DuckDB: probabilities, quoting, unknown letters, random numbers."""
+"""Mechanisms as SQL, in SQLite, DuckDB and PostgreSQL: probabilities, quoting, unknown letters, numbers."""
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
+from datetime import date, datetime
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 import sparse_twins
+from postgres_server import running_server
 from scipy.stats import chisquare
 
 from privacyfunnel.errors import InvalidInputError
+from privacyfunnel.keys import hmac_pads
 from privacyfunnel.mechanism import TableMechanism
-from privacyfunnel.sql import _RANDOM
+from privacyfunnel.sql import _RANDOM, register_key
 
-ENGINES = ("sqlite", "duckdb")
-FAILURES = (sqlite3.Error, duckdb.Error)
+psycopg = pytest.importorskip(
+    "psycopg", reason="PostgreSQL's driver is not installed: pip install psycopg[binary]"
+)
+
+ENGINES = ("sqlite", "duckdb", "postgres")
+FAILURES = (sqlite3.Error, duckdb.Error, psycopg.Error)
+KEY = bytes(range(32))
+DOUBLE = {"sqlite": "DOUBLE", "duckdb": "DOUBLE", "postgres": "DOUBLE PRECISION"}
+NUMBERS = itertools.count()
 
 # Letters and symbols with everything that needs quoting, a missing value, a sure row and zeros.
 NASTY = ["a", "A", "b'; DROP TABLE people; --", 'c"\\', None, "e", "ü\n"]
@@ -40,21 +51,45 @@ def mechanism() -> TableMechanism:
 
 
 class Database:
-    """The two engines under one interface."""
+    """The engines under one interface."""
 
-    def __init__(self, dialect: str) -> None:
+    def __init__(self, dialect: str, address: str = "") -> None:
         self.dialect = dialect
-        self.connection: Any = sqlite3.connect(":memory:") if dialect == "sqlite" else duckdb.connect()
+        self.connection: Any = (
+            psycopg.connect(address, autocommit=True)
+            if dialect == "postgres"
+            else sqlite3.connect(":memory:")
+            if dialect == "sqlite"
+            else duckdb.connect()
+        )
+        self.schema = "main"
+        if dialect == "postgres":  # a place of its own for each test
+            self.schema = f"test{next(NUMBERS)}"
+            self.query(f"CREATE SCHEMA {self.schema}")
+            self.query(f"SET search_path TO {self.schema}")
 
     def query(self, sql: str) -> list[tuple]:
-        return self.connection.execute(sql).fetchall()
+        cursor = self.connection.execute(sql)
+        return cursor.fetchall() if cursor.description else []
+
+    def teach(self, key: bytes) -> None:
+        """Make the key known, without writing it into a statement."""
+        if self.dialect == "sqlite":
+            register_key(self.connection, key)
+            return
+        kind = "BYTEA" if self.dialect == "postgres" else "BLOB"
+        self.query(f"CREATE TEMPORARY TABLE release_key (inner_pad {kind}, outer_pad {kind})")
+        marks = "%s, %s" if self.dialect == "postgres" else "?, ?"
+        self.connection.execute(f"INSERT INTO release_key VALUES ({marks})", hmac_pads(key))
 
     def fill(self, declaration: str, rows: Iterable[tuple], times: int = 1) -> None:
         """A table `people` with an integer key first, each row `times` times under keys of its own."""
         rows = list(rows)
+        if self.dialect == "postgres":
+            declaration = declaration.replace("DOUBLE", "DOUBLE PRECISION")
         self.connection.execute(f"CREATE TABLE seed (key INTEGER, {declaration})")
-        marks = ", ".join("?" for _ in rows[0])
-        self.connection.executemany(f"INSERT INTO seed VALUES ({marks})", rows)
+        marks = ", ".join("%s" if self.dialect == "postgres" else "?" for _ in rows[0])
+        self.connection.cursor().executemany(f"INSERT INTO seed VALUES ({marks})", rows)
         self.connection.execute(
             "CREATE TABLE people AS WITH RECURSIVE copies(n) AS "
             f"(SELECT 0 UNION ALL SELECT n + 1 FROM copies WHERE n + 1 < {times}) "
@@ -62,9 +97,16 @@ class Database:
         )
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterable[str]:
+    with running_server() as address:
+        yield address
+
+
 @pytest.fixture(params=ENGINES)
 def database(request: pytest.FixtureRequest) -> Iterable[Database]:
-    opened = Database(request.param)
+    address = request.getfixturevalue("postgres") if request.param == "postgres" else ""
+    opened = Database(request.param, address)
     yield opened
     opened.connection.close()
 
@@ -111,17 +153,17 @@ def test_one_draw_a_branch_would_be_noticed(database: Database, mechanism: Table
     sql = mechanism.to_sql("people", dialect=database.dialect, keep=["key"])
     assert " AS MATERIALIZED (" in sql
     inlined = sql.replace("drawn.random_number", f"({_RANDOM[database.dialect]})")
-    with pytest.raises(AssertionError, match="pvalue"):
+    with pytest.raises((AssertionError, *FAILURES), match=r"pvalue|unknown letter"):
         assert_frequencies(database.query(inlined), mechanism)
 
 
-def test_case_draws_what_release_draws(database: Database, mechanism: TableMechanism) -> None:
+def test_it_draws_what_release_draws(database: Database, mechanism: TableMechanism) -> None:
     u = np.random.default_rng(0).random(1000)
     u[:4] = [0, 1 - 2**-53, 0.5, 0.25]
     rows = np.arange(u.size) % len(NASTY)
     database.fill("job TEXT, u DOUBLE", [(i, NASTY[row], u[i]) for i, row in enumerate(rows.tolist())])
-    case = mechanism.to_sql_case("u", dialect=database.dialect)
-    got = [symbol for (symbol,) in database.query(f"SELECT {case} FROM people ORDER BY key")]
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", random="source.u")
+    got = [symbol for _, symbol in sorted(database.query(sql))]
     expected = sparse_twins.draw(mechanism.p_z_given_x, rows, u)
     assert got == [SYMBOLS[symbol] for symbol in expected]
 
@@ -168,7 +210,7 @@ def test_names_need_no_care(database: Database) -> None:
     database.query('CREATE TABLE "my \'table" AS SELECT * FROM people')
     sql = mechanism.to_sql("my 'table", dialect=database.dialect, output="source", keep=["key"])
     assert sorted(database.query(sql)) == [(0, 0), (1, 1)]
-    qualified = mechanism.to_sql(("main", "people"), dialect=database.dialect, keep=["key"])
+    qualified = mechanism.to_sql((database.schema, "people"), dialect=database.dialect, keep=["key"])
     assert sorted(database.query(qualified)) == [(0, 0), (1, 1)]
 
 
@@ -176,19 +218,15 @@ def test_missing_columns_are_errors(database: Database) -> None:
     """SQLite reads an unknown name in double quotes as a text, which may be a letter."""
     database.fill("x INTEGER", [(0, 0)])
     mechanism = TableMechanism(np.eye(1), x_labels=["job"], x_names=["job"])
-    case = mechanism.to_sql_case("x", dialect=database.dialect)
-    for sql in (mechanism.to_sql("people", dialect=database.dialect), f"SELECT {case} FROM people"):
-        with pytest.raises(FAILURES, match="job"):
-            database.query(sql)
+    with pytest.raises(FAILURES, match="job"):
+        database.query(mechanism.to_sql("people", dialect=database.dialect))
 
 
 def test_impossible_symbols_do_not_appear() -> None:
-    case = TableMechanism([[0, 0.5, 0.5, 0]], z_labels=["never", "p", "q", "no"]).to_sql_case(
-        dialect="duckdb"
-    )
-    assert "'p'" in case
-    assert "'never'" not in case
-    assert "'no'" not in case
+    sql = TableMechanism([[0, 0.5, 0.5, 0]], z_labels=["never", "p", "q", "no"]).to_sql("t", dialect="duckdb")
+    assert "'p'" in sql
+    assert "'never'" not in sql
+    assert "'no'" not in sql
 
 
 @pytest.mark.parametrize("value", ["zz", None])
@@ -212,9 +250,9 @@ def test_unknown_letters_are_drawn_from_the_marginal(database: Database) -> None
     sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", unknown="draw")
     twin = TableMechanism(np.vstack([mechanism.p_z_given_x, p_z, p_z]))
     assert_frequencies(database.query(sql), twin)
-    database.query("CREATE TABLE numbered AS SELECT job, 0.85 AS u FROM people WHERE key = 2")
-    case = mechanism.to_sql_case("u", dialect=database.dialect, unknown="draw")
-    assert set(database.query(f"SELECT {case} FROM numbered")) == {(1,)}
+    database.query("CREATE TABLE numbered AS SELECT job, 0.85 AS u FROM people WHERE key = 2 LIMIT 9")
+    sql = mechanism.to_sql("numbered", dialect=database.dialect, unknown="draw", random="u")
+    assert database.query(sql) == [(1,)] * 9
 
 
 def test_rows_come_in_random_order_on_request(database: Database) -> None:
@@ -258,13 +296,104 @@ def test_sqlite_columns_without_case_keep_letters_apart() -> None:
     database.connection.close()
 
 
-def test_postgres_text_does_not_depend_on_settings(mechanism: TableMechanism) -> None:
-    """No PostgreSQL runs here; this pins the literals whose meaning a setting could change."""
-    sql = mechanism.to_sql("people", dialect="postgres")
-    assert r"""E'c"\\'""" in sql
-    assert r"""E's\\'''""" in sql
-    assert "random() AS random_number" in sql
-    assert " AS MATERIALIZED (" in sql
+def test_postgres_text_does_not_depend_on_settings(postgres: str, mechanism: TableMechanism) -> None:
+    """Whether a backslash in a plain text stands for itself is a setting of the server."""
+    database = Database("postgres", postgres)
+    database.query("SET standard_conforming_strings TO off")
+    database.fill("job TEXT", enumerate(NASTY))
+    sql = mechanism.to_sql("people", dialect="postgres", keep="key", random="0.7::float8")
+    expected = sparse_twins.draw(mechanism.p_z_given_x, np.arange(7), np.full(7, 0.7))
+    assert sorted(database.query(sql)) == [(i, SYMBOLS[one]) for i, one in enumerate(expected.tolist())]
+    database.connection.close()
+
+
+def test_a_stored_mechanism_gives_a_statement_of_constant_size(database: Database) -> None:
+    rng = np.random.default_rng(0)
+    lengths = []
+    for n in (3, 2000):
+        letters = [None, *(f"letter {i}" for i in range(n - 1))]
+        one = TableMechanism(
+            rng.dirichlet(np.ones(3), n),
+            x_labels=letters,
+            x_names=["job"],
+            marginal=np.array([0.5, 0.25, 0.25]),
+        )
+        name = (database.schema, f"mechanism {n}")
+        for statement in one.to_sql_table(name, dialect=database.dialect):
+            database.query(statement)
+        sql = one.to_sql(
+            f"people {n}",
+            dialect=database.dialect,
+            keep="key",
+            random="u",
+            unknown="draw",
+            mechanism_table=name,
+        )
+        u = rng.random(n + 1)
+        database.query(f'CREATE TABLE "people {n}" (key INTEGER, job TEXT, u {DOUBLE[database.dialect]})')
+        rows = [(i, job, float(u[i])) for i, job in enumerate([*letters, "stranger"])]
+        marks = "%s, %s, %s" if database.dialect == "postgres" else "?, ?, ?"
+        database.connection.cursor().executemany(f'INSERT INTO "people {n}" VALUES ({marks})', rows)
+        table = np.vstack([one.p_z_given_x, one.marginal])
+        expected = sparse_twins.draw(table, np.arange(n + 1), u)
+        assert [symbol for _, symbol in sorted(database.query(sql))] == expected.tolist()
+        lengths.append(len(sql))
+    assert lengths[1] <= lengths[0] + 10
+
+
+def test_a_key_draws_what_release_draws_with_it(database: Database, mechanism: TableMechanism) -> None:
+    ids = ["", "7", "süd 西", "x" * 300, "o'brien", "\\", "  "]
+    database.fill("job TEXT, person TEXT", [(i, NASTY[i], ids[i]) for i in range(7)], times=3)
+    database.teach(KEY)
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", id="person")
+    assert KEY.hex() not in sql
+    expected = mechanism.release(NASTY, key=KEY, id=ids)
+    assert sorted(database.query(sql)) == [(i, expected[i]) for i in range(7) for _ in range(3)]
+    database.query("UPDATE people SET person = NULL WHERE key = 0")
+    with pytest.raises(FAILURES, match="random number outside"):
+        database.query(sql)
+
+
+def test_whole_numbers_are_ids(database: Database, mechanism: TableMechanism) -> None:
+    database.fill("job TEXT, person BIGINT", [(i, NASTY[i], 10**i - 3) for i in range(7)])
+    database.teach(KEY)
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", id="person")
+    expected = mechanism.release(NASTY, key=KEY, id=[10**i - 3 for i in range(7)])
+    assert [symbol for _, symbol in sorted(database.query(sql))] == expected
+
+
+def test_a_key_and_an_expression_are_one_too_many(mechanism: TableMechanism) -> None:
+    with pytest.raises(InvalidInputError, match="leave one out"):
+        mechanism.to_sql("people", dialect="duckdb", random="u", id="person")
+
+
+def test_one_number_for_all_rows_is_noticed(database: Database, mechanism: TableMechanism) -> None:
+    """Such as a number that an engine draws once a query."""
+    database.fill("job TEXT", enumerate(NASTY), times=2)
+    with pytest.raises(FAILURES, match="every row has the random number"):
+        database.query(mechanism.to_sql("people", dialect=database.dialect, random="0.5e0"))
+
+
+def test_dates_and_times_are_letters(database: Database) -> None:
+    days, times = [date(2020, 2, 29), date(1999, 1, 1), None], [datetime(2020, 2, 29, 1, 2, 3), None, None]
+    letters = list(zip(days, times, strict=True))
+    one = TableMechanism(np.eye(3), x_labels=letters, x_names=["day", "time"])
+    kinds = "day TEXT, time TEXT" if database.dialect == "sqlite" else "day DATE, time TIMESTAMP"
+    as_stored = [tuple(None if v is None else str(v) for v in letter) for letter in letters]
+    rows = as_stored if database.dialect == "sqlite" else letters
+    database.fill(kinds, [(i, *row) for i, row in enumerate(rows)])
+    sql = one.to_sql("people", dialect=database.dialect, keep="key")
+    assert sorted(database.query(sql)) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_texts_are_found_in_columns_of_other_types(database: Database) -> None:
+    """A mechanism that was made from a CSV file has texts for letters."""
+    one = TableMechanism(np.eye(2), x_labels=["7", "12"], x_names=["n"])
+    database.fill("n INTEGER", [(0, 7), (1, 12)])
+    assert sorted(database.query(one.to_sql("people", dialect=database.dialect, keep="key"))) == [
+        (0, 0),
+        (1, 1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -274,6 +403,7 @@ def test_postgres_text_does_not_depend_on_settings(mechanism: TableMechanism) ->
         (["a\0b"], {}, "has no SQL literal"),
         ([b"a"], {}, "has no SQL literal"),
         ([2**63], {}, "has no SQL literal"),
+        ([1, "a"], {}, "of several types"),
         (["a"], {"columns": ["x", "y"]}, "as many columns as a letter has parts"),
         (["a"], {"columns": [""]}, "is not a name"),
         (["a"], {"dialect": "mysql"}, "dialect must be one of sqlite, duckdb, postgres"),
@@ -286,11 +416,6 @@ def test_postgres_text_does_not_depend_on_settings(mechanism: TableMechanism) ->
     ],
 )
 def test_what_cannot_be_written(labels: list, options: dict, message: str) -> None:
-    mechanism = TableMechanism([[1.0]], x_labels=labels, private_names=["sex"])
+    mechanism = TableMechanism([[1.0]] * len(labels), x_labels=labels, private_names=["sex"])
     with pytest.raises(InvalidInputError, match=message):
         mechanism.to_sql("people", **{"dialect": "sqlite", **options})
-
-
-def test_case_cannot_leave_out_a_row() -> None:
-    with pytest.raises(InvalidInputError, match="unknown must be 'error' or 'draw'; it is 'drop'"):
-        TableMechanism([[1.0]]).to_sql_case(dialect="sqlite", unknown="drop")  # type: ignore[arg-type]

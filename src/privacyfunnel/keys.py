@@ -108,6 +108,16 @@ def _unusable(name: str, error: OSError) -> DataFileError:
     )
 
 
+def hmac_pads(key: bytes) -> tuple[bytes, bytes]:
+    """What HMAC-SHA-256 puts before the message and before its inner digest: as secret as the key.
+
+    HMAC(key, message) = SHA-256(outer ‖ SHA-256(inner ‖ message)), for engines that have SHA-256 alone.
+    """
+    filled = checked_key(key).ljust(_BLOCK, b"\0")
+    inner, outer = (bytes(byte ^ mask for byte in filled) for mask in (0x36, 0x5C))
+    return inner, outer
+
+
 def keyed_uniform(ids: Sequence[Any], key: bytes, fingerprint: str) -> FloatArray:
     """The number of each id in [0, 1), a multiple of 2⁻⁵³; see the head of this file.
 
@@ -120,9 +130,8 @@ def keyed_uniform(ids: Sequence[Any], key: bytes, fingerprint: str) -> FloatArra
     fingerprint : str
         Of the mechanism: 64 hexadecimal digits, so that another mechanism draws other numbers.
     """
-    filled = checked_key(key).ljust(_BLOCK, b"\0")
-    inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in filled) + fingerprint.encode("ascii"))
-    outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in filled))
+    inner_pad, outer_pad = hmac_pads(key)
+    inner, outer = hashlib.sha256(inner_pad + fingerprint.encode("ascii")), hashlib.sha256(outer_pad)
     digests = bytearray()
     for text in map(_id_text, ids, range(len(ids))):
         one, both = inner.copy(), outer.copy()

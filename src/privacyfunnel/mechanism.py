@@ -133,6 +133,11 @@ class TableMechanism:
     def n_z(self) -> int:
         return self.sparse.n_z
 
+    @property
+    def n_parts(self) -> int:
+        """How many columns a letter has."""
+        return len(self.x_labels[0]) if self._letters.are_tuples else 1  # type: ignore[arg-type]
+
     @cached_property
     def p_z_given_x(self) -> FloatArray:
         """The whole table (n_x, n_z); InvalidInputError where memory cannot hold it."""
@@ -466,39 +471,24 @@ class TableMechanism:
         columns: str | Sequence[str] | None = None,
         *,
         dialect: Literal["sqlite", "duckdb", "postgres"],
-        output: str = "z",
-        keep: str | Sequence[str] = (),
-        random: str | None = None,
-        unknown: Unknown = "error",
-        shuffle: bool = False,
+        **settings: Any,
     ) -> str:
         """A SELECT that releases Z for each row of a database table; see `privacyfunnel.sql.select`."""
         from .sql import select
 
-        return select(
-            self,
-            table,
-            columns,
-            dialect=dialect,
-            output=output,
-            keep=keep,
-            random=random,
-            unknown=unknown,
-            shuffle=shuffle,
-        )
+        return select(self, table, columns, dialect=dialect, **settings)
 
-    def to_sql_case(
+    def to_sql_table(
         self,
-        u: str = "u",
-        columns: str | Sequence[str] | None = None,
+        name: str | Sequence[str] = "mechanism",
         *,
         dialect: Literal["sqlite", "duckdb", "postgres"],
-        unknown: Literal["error", "draw"] = "error",
-    ) -> str:
-        """A CASE expression over a column `u` of random numbers; see `privacyfunnel.sql.case_expression`."""
-        from .sql import case_expression
+    ) -> list[str]:
+        """Statements that put the mechanism into a table for `to_sql(mechanism_table=name)`, which then does
+        not grow with it; see `privacyfunnel.sql.create_table`."""
+        from .sql import create_table
 
-        return case_expression(self, u, columns, dialect=dialect, unknown=unknown)
+        return create_table(self, name, dialect=dialect)
 
     def __repr__(self) -> str:
         return f"TableMechanism({', '.join(self.x_names)}: {self.n_x} letters → {self.n_z} symbols)"

@@ -1,14 +1,21 @@
-"""A table mechanism as SQL: the release of Z inside a database, for SQLite, DuckDB and PostgreSQL."""
+"""A table mechanism as SQL: the release of Z inside a database, for SQLite, DuckDB and PostgreSQL.
+
+A row draws one number u, in a materialised step, and is then joined with the mechanism: a table of letters,
+symbols and the interval [lo, hi) of numbers that draws each. A row's work does not grow with the letters.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from .alphabet import column_values
 from .columns import kept_columns, public_columns
 from .errors import InvalidInputError, shortened
+from .keys import hmac_pads, keyed_uniform
 from .sparse import SparseChannel
 from .unknown import Unknown, check_unknown
 
@@ -24,6 +31,34 @@ _RANDOM = {
     "duckdb": "random()",
     "postgres": "random()",
 }
+# A letter is what the mechanism says it is, whatever a column's own rules take for equal.
+_EXACTLY = {"sqlite": " COLLATE BINARY", "duckdb": "", "postgres": ' COLLATE "C"'}
+_TEXT = {"sqlite": "TEXT", "duckdb": "VARCHAR", "postgres": "TEXT"}
+_BLOB = {"sqlite": "BLOB", "duckdb": "BLOB", "postgres": "BYTEA"}
+#: What SQLite, which has no SHA-256, calls for keyed numbers; see `register_key`.
+SQLITE_FUNCTION = "privacyfunnel_number"
+# Rows of one INSERT, and from how many people on it is no chance that all have the same number.
+_ROWS, _MANY = 1000, 10
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a column of letters or symbols holds: its type, and a value that stands for a missing one."""
+
+    name: str
+    fill: Any
+
+
+_KINDS: dict[frozenset[type], _Kind] = {
+    frozenset({int}): _Kind("BIGINT", 0),
+    frozenset({float}): _Kind("DOUBLE PRECISION", 0.0),
+    frozenset({int, float}): _Kind("DOUBLE PRECISION", 0.0),
+    frozenset({bool}): _Kind("BOOLEAN", False),
+    frozenset({str}): _Kind("TEXT", ""),
+    frozenset({date}): _Kind("DATE", date(2000, 1, 1)),
+    frozenset({datetime}): _Kind("TIMESTAMP", datetime(2000, 1, 1)),
+    frozenset(): _Kind("TEXT", ""),
+}
 
 
 def select(
@@ -35,14 +70,17 @@ def select(
     output: str = "z",
     keep: str | Sequence[str] = (),
     random: str | None = None,
+    id: str | None = None,
     unknown: Unknown = "error",
     shuffle: bool = False,
+    mechanism_table: str | Sequence[str] | None = None,
+    key_table: str | Sequence[str] = "release_key",
 ) -> str:
     """A SELECT that releases Z for each row of a table.
 
-    The public columns are read and not selected. The random number is drawn once a row, in a
-    materialised common table expression: an optimiser that merges a plain subquery would draw it anew
-    in every branch of the CASE, which gives wrong probabilities (SQLite does).
+    The public columns are read and not selected. The random number is drawn once a row, in a materialised
+    common table expression: an optimiser that merges a plain subquery would draw it anew in every comparison,
+    which gives wrong probabilities (SQLite does).
 
     Parameters
     ----------
@@ -58,125 +96,239 @@ def select(
         Other columns to hand out beside the symbol, such as a key; neither public nor private ones.
     random : str, optional
         An SQL expression, used as it is, for a number that is uniform on [0, 1) and new for each row; the
-        database's own random() by default.
+        database's own random() by default. One that gives many rows the same number stops the query.
+    id : column name, optional
+        One stable draw for each person, by the key in `key_table`, instead of random numbers: the symbols
+        that `TableMechanism.release` draws with the key. See docs/keys.md.
     unknown : {"error", "draw", "drop"}
         What a row does whose value is no letter: stop the query, get a symbol drawn from P(Z), or not come
         out.
     shuffle : bool
         Whether the rows come out in random order, by the database's own random(). Without it a database may
         hand them out as they were stored, which tells what they were sorted by.
+    mechanism_table : str or (schema, table), optional
+        Where `create_table` put the mechanism; without it the statement holds all of it.
+    key_table : str or (schema, table)
+        A temporary table with one row, `inner_pad` and `outer_pad`, which `keys.hmac_pads` makes of the key;
+        for SQLite there is none, and `register_key` teaches it the key.
 
     Notes
     -----
     Store the result (CREATE TABLE … AS). A view would draw again at each query, and repeated
     releases of the same row tell more than one. The random() of DuckDB and PostgreSQL is not
-    cryptographic: somebody who can reconstruct its state can undo the release. Where that matters pass
-    an expression of your own, or use `TableMechanism.release`.
+    cryptographic: somebody who can reconstruct its state can undo the release. Where that matters draw by a
+    key, pass an expression of your own, or use `TableMechanism.release`.
     """
     _check_dialect(dialect)
     check_unknown(unknown, "to_sql")
+    if random is not None and id is not None:
+        raise InvalidInputError("to_sql: random and id both say where numbers come from; leave one out.")
     public = public_columns(mechanism, columns)
     keep = kept_columns(keep, None, public, mechanism.private_names, "to_sql")
     if output in keep or len(set(keep)) < len(keep):
         raise InvalidInputError("to_sql: output and the names in keep must differ from each other.")
-    parts = (table,) if isinstance(table, str) else tuple(table)
-    taken = {name.lower() for name in (*public, *keep, *parts, output)}
-    u, drawn, source = (_unused(name, taken) for name in ("random_number", "drawn", "source"))
-    quoted = {name: _identifier(name, dialect) for name in (*public, *keep, *parts, output)}
-    read = ", ".join(f"{source}.{quoted[name]}" for name in dict.fromkeys([*keep, *public]))
-    handed = "".join(f"{drawn}.{quoted[name]}, " for name in keep)
-    letters = [f"{drawn}.{quoted[name]}" for name in public]
-    case = _case(mechanism, letters, f"{drawn}.{u}", dialect, unknown)
-    # Not by u: how large it was tells which symbol it can have drawn from which letter.
-    last = f"\nORDER BY {_RANDOM[dialect]}" if shuffle else ""
+    written = _Written(mechanism, len(public), dialect, unknown == "draw")
+    people, stored = (quoted_name(one, dialect) for one in (table, mechanism_table or "mechanism"))
+    taken = {
+        name.lower() for name in (*public, *keep, *_parts(table), *_parts(mechanism_table or ()), output)
+    }
+    u, drawn, source, m, other, secret = (
+        _unused(name, taken) for name in ("random_number", "drawn", "source", "mechanism", "other", "secret")
+    )
+    read = [f"{source}.{_identifier(name, dialect)}" for name in dict.fromkeys([*keep, *public])]
+    number = _RANDOM[dialect] if random is None else f"CAST({random} AS DOUBLE PRECISION)"
+    origin = f"{people} AS {source}"
+    if id is not None:
+        number = _keyed(f"{source}.{_identifier(id, dialect)}", secret, mechanism.fingerprint, dialect)
+        origin += "" if dialect == "sqlite" else f" CROSS JOIN {quoted_name(key_table, dialect)} AS {secret}"
+    steps = [
+        f"{drawn} AS MATERIALIZED (\n  SELECT {', '.join([*read, number])} AS {u}\n  FROM {origin}\n)",
+    ]
+    if mechanism_table is None:
+        stored = m
+        steps.insert(0, f"{m} ({', '.join(written.names)}) AS (VALUES\n  {written.values()}\n)")
+    letters = [f"{drawn}.{_identifier(name, dialect)}" for name in public]
+    number = f"{drawn}.{u}"
+    within = f"{number} >= {m}.lo AND {number} < {m}.hi"
+    joined = [f"LEFT JOIN {stored} AS {m} ON {written.matches(letters, m)} AND {m}.known AND {within}"]
+    symbol, more = f"{m}.symbol", ""
+    if unknown == "draw":
+        drawing = within.replace(f"{m}.", f"{other}.")
+        joined.append(f"LEFT JOIN {stored} AS {other} ON {m}.lo IS NULL AND NOT {other}.known AND {drawing}")
+        symbol = f"CASE WHEN {m}.lo IS NULL THEN {other}.symbol ELSE {m}.symbol END"
+    # Errors are conditions, not values: they need no type in common with the symbols.
+    usable = f"COALESCE({number} >= 0 AND {number} < 1, FALSE)"
+    wrong = [f"WHEN NOT {usable} THEN {_raise('release: random number outside [0, 1): ', [number], dialect)}"]
+    if random is not None:
+        same = f"(SELECT count(*) >= {_MANY} AND min({u}) = max({u}) FROM {drawn})"
+        wrong.append(
+            f"WHEN {same} THEN {_raise('release: every row has the random number ', [number], dialect)}"
+        )
+    if unknown == "error":
+        wrong.append(f"WHEN {m}.lo IS NULL THEN {_raise('release: unknown letter: ', letters, dialect)}")
     if unknown == "drop":
-        known = " ".join(f"WHEN {match} THEN TRUE" for match in _matches(mechanism, letters, dialect))
-        last = f"\nWHERE CASE {known} ELSE FALSE END{last}"
+        more = f"\nWHERE {m}.lo IS NOT NULL OR NOT {usable}"
+    # Not by u: how large it was tells which symbol it can have drawn from which letter.
+    more += f"\nORDER BY {_RANDOM[dialect]}" if shuffle else ""
+    handed = "".join(f"{drawn}.{_identifier(name, dialect)}, " for name in keep)
+    value = f"CASE WHEN CASE {' '.join(wrong)} ELSE FALSE END THEN NULL ELSE {symbol} END"
     return (
-        f"WITH {drawn} AS MATERIALIZED (\n"
-        f"  SELECT {read}, {random or _RANDOM[dialect]} AS {u}\n"
-        f"  FROM {'.'.join(quoted[name] for name in parts)} AS {source}\n"
-        f")\n"
-        f"SELECT {handed}{case} AS {quoted[output]}\n"
-        f"FROM {drawn}{last}"
+        f"WITH {', '.join(steps)}\n"
+        f"SELECT {handed}{value} AS {_identifier(output, dialect)}\n"
+        f"FROM {drawn}\n" + "\n".join(joined) + more
     )
 
 
-def case_expression(
-    mechanism: TableMechanism,
-    u: str = "u",
-    columns: str | Sequence[str] | None = None,
-    *,
-    dialect: Dialect,
-    unknown: Literal["error", "draw"] = "error",
-) -> str:
-    """A CASE expression that turns a letter and a random number into a symbol.
+def create_table(
+    mechanism: TableMechanism, name: str | Sequence[str] = "mechanism", *, dialect: Dialect
+) -> list[str]:
+    """Statements that put the mechanism into a new table, for `select(mechanism_table=…)`.
 
-    It draws the same symbol as `TableMechanism.release` does for the same random number.
-
-    Parameters
-    ----------
-    u : str
-        Name of a stored column with a number uniform on [0, 1), drawn once a row. A column of a
-        subquery will not do unless it is materialised; `select` takes care of that.
-    columns, dialect, unknown
-        As for `select`, but a CASE cannot leave a row out. A number outside [0, 1), or none, stops the query.
+    A row is a letter (its columns, and for a missing value a mark), a symbol, and the numbers from `lo` up to
+    but not with `hi` that draw it. Rows that are not `known` are P(Z), for letters that the mechanism does
+    not know; a mechanism without P(Z) has none.
     """
     _check_dialect(dialect)
-    if unknown not in ("error", "draw"):
-        raise InvalidInputError(
-            f"to_sql_case: unknown must be 'error' or 'draw'; it is {unknown!r}.", names=("unknown",)
-        )
-    public = [_identifier(name, dialect) for name in public_columns(mechanism, columns)]
-    return _case(mechanism, public, _identifier(u, dialect), dialect, unknown)
+    written = _Written(mechanism, mechanism.n_parts, dialect, mechanism.marginal is not None)
+    table = quoted_name(name, dialect)
+    declared = ", ".join(f"{one} {kind}" for one, kind in zip(written.names, written.types, strict=True))
+    rows = list(written.rows())
+    return [
+        f"CREATE TABLE {table} ({declared})",
+        *(
+            f"INSERT INTO {table} VALUES\n  " + ",\n  ".join(rows[begin : begin + _ROWS])
+            for begin in range(0, len(rows), _ROWS)
+        ),
+    ]
 
 
-def _check_dialect(dialect: str) -> None:
-    if dialect not in _RANDOM:
-        raise InvalidInputError(f"to_sql: dialect must be one of {', '.join(_RANDOM)}; it is {dialect!r}.")
+def register_key(connection: Any, key: bytes) -> None:
+    """Teach a connection of `sqlite3` the numbers of a key, for `select(dialect="sqlite", id=…)`."""
+    hmac_pads(key)
+
+    def number(fingerprint: str, person: str | None) -> float | None:
+        return None if person is None else float(keyed_uniform([person], key, fingerprint)[0])
+
+    connection.create_function(SQLITE_FUNCTION, 2, number, deterministic=True)
 
 
-def _case(mechanism: TableMechanism, columns: Sequence[str], u: str, dialect: Dialect, unknown: str) -> str:
-    symbols = column_values(mechanism.z_labels)
-    bad = _raise("release: random number outside [0, 1): ", [u], dialect)
-    lines = [f"WHEN CASE WHEN {u} >= 0 AND {u} < 1 THEN FALSE ELSE {bad} END THEN NULL"]
-    table = mechanism.sparse
-    for row, match in enumerate(_matches(mechanism, columns, dialect)):
-        lines.append(f"WHEN {match} THEN {_symbol(table, row, symbols, u, dialect)}")
-    other = "NULL"
-    if unknown == "draw":
-        marginal = SparseChannel.from_dense(mechanism.require_marginal("to_sql")[None, :])
-        other = _symbol(marginal, 0, symbols, u, dialect)
-    elif unknown == "error":
-        # As a condition, not as a value: it needs no type in common with the symbols.
-        lines.append(f"WHEN {_raise('release: unknown letter: ', columns, dialect)} THEN NULL")
-    return "CASE\n  " + "\n  ".join(lines) + f"\n  ELSE {other}\nEND"
+class _Written:
+    """The rows of a mechanism as SQL: letters, whether they are known, lo, hi and symbol."""
+
+    def __init__(
+        self, mechanism: TableMechanism, n_columns: int, dialect: Dialect, with_unknown: bool
+    ) -> None:
+        self.dialect = dialect
+        self.table = mechanism.sparse
+        self.marginal = mechanism.require_marginal("to_sql") if with_unknown else None
+        self.letters = [_letter_parts(mechanism, label, n_columns) for label in mechanism.x_labels]
+        self.kinds = [_kind_of(part, dialect) for part in zip(*self.letters, strict=True)]
+        self.gaps = [None in part for part in zip(*self.letters, strict=True)]
+        self.symbols = column_values(mechanism.z_labels)
+        self.symbol_kind = _kind_of(self.symbols, dialect)
+
+    @property
+    def names(self) -> list[str]:
+        places = range(1, len(self.kinds) + 1)
+        marks = [f"missing_{place}" for place, gap in zip(places, self.gaps, strict=True) if gap]
+        return [*(f"letter_{place}" for place in places), *marks, "known", "lo", "hi", "symbol"]
+
+    @property
+    def types(self) -> list[str]:
+        text = _TEXT[self.dialect]
+        kinds = [kind.name.replace("TEXT", text) for kind in self.kinds]
+        symbol = self.symbol_kind.name.replace("TEXT", text)
+        return [*kinds, *["BOOLEAN"] * sum(self.gaps), "BOOLEAN", *["DOUBLE PRECISION"] * 2, symbol]
+
+    def matches(self, columns: Sequence[str], m: str) -> str:
+        """That columns hold the letter of a row of the mechanism, by equalities, which engines can hash."""
+        found, marks = [], [name for name in self.names if name.startswith("missing_")]
+        for place, (column, kind, gap) in enumerate(
+            zip(columns, self.kinds, self.gaps, strict=True), start=1
+        ):
+            value, exactly = column, ""
+            if kind.name == "TEXT":
+                value, exactly = f"CAST({column} AS {_TEXT[self.dialect]})", _EXACTLY[self.dialect]
+            if gap:
+                value = f"COALESCE({value}, {_literal(kind.fill, self.dialect)})"
+                found.append(f"({column} IS NULL) = {m}.{marks.pop(0)}")
+            found.append(f"{value}{exactly} = {m}.letter_{place}")
+        return " AND ".join(found)
+
+    def values(self) -> str:
+        """The rows of VALUES; the first one says the types, but in SQLite, which has none."""
+        first, *others = self.rows()
+        if self.dialect != "sqlite":
+            typed = zip(self._cells(next(self._entries())), self.types, strict=True)
+            first = f"({', '.join(f'CAST({cell} AS {kind})' for cell, kind in typed)})"
+        return ",\n  ".join([first, *others])
+
+    def rows(self) -> Iterator[str]:
+        return (f"({', '.join(self._cells(entry))})" for entry in self._entries())
+
+    def _entries(self) -> Iterator[tuple[Any, ...]]:
+        """Letter, symbol and interval; symbols of probability 0, or lost in rounding, do not occur."""
+        for row, letter in enumerate(self.letters):
+            yield from ((letter, *interval) for interval in _intervals(self.table, row))
+        if self.marginal is not None:
+            p_z = SparseChannel.from_dense(self.marginal[None, :])
+            yield from ((None, *interval) for interval in _intervals(p_z, 0))
+
+    def _cells(self, entry: tuple[Any, ...]) -> list[str]:
+        letter, low, high, number = entry
+        parts = [None] * len(self.kinds) if letter is None else letter
+        filled = [kind.fill if part is None else part for part, kind in zip(parts, self.kinds, strict=True)]
+        marks = [part is None for part, gap in zip(parts, self.gaps, strict=True) if gap]
+        cells = [*filled, *marks, letter is not None, low, high, self.symbols[number]]
+        return [_literal(cell, self.dialect) for cell in cells]
 
 
-def _matches(mechanism: TableMechanism, columns: Sequence[str], dialect: Dialect) -> Iterator[str]:
-    """For each letter the condition that the columns hold it."""
-    for label in mechanism.x_labels:
-        parts = label if mechanism._letters.are_tuples else (label,)
-        if not isinstance(parts, tuple) or len(parts) != len(columns):
-            raise InvalidInputError(
-                f"to_sql: {len(columns)} columns were given and a letter of this mechanism is "
-                f"{shortened(label)}; name as many columns as a letter has parts."
-            )
-        yield " AND ".join(map(_equals, columns, parts, [dialect] * len(parts)))
-
-
-def _symbol(table: SparseChannel, row: int, symbols: Sequence[Any], u: str, dialect: Dialect) -> str:
-    """The symbol that u draws from one row; impossible ones do not occur."""
-    steps, before = [], 0.0
-    part = slice(table.indptr[row], table.indptr[row + 1])
+def _intervals(table: SparseChannel, row: int) -> Iterator[tuple[float, float, int]]:
+    """The numbers [lo, hi) that draw each symbol of a row."""
+    part, before = slice(table.indptr[row], table.indptr[row + 1]), 0.0
     for bound, number in zip(table.cumulative[part].tolist(), table.symbols[part].tolist(), strict=True):
         if bound > before:
-            steps.append((bound, _literal(symbols[number], dialect)))
+            yield before, bound, number
             before = bound
-    if len(steps) == 1:
-        return steps[0][1]
-    tests = " ".join(f"WHEN {u} < {_number(bound)} THEN {symbol}" for bound, symbol in steps[:-1])
-    return f"CASE {tests} ELSE {steps[-1][1]} END"
+
+
+def _letter_parts(mechanism: TableMechanism, label: Hashable, n_columns: int) -> tuple[Any, ...]:
+    parts = label if mechanism._letters.are_tuples else (label,)
+    if not isinstance(parts, tuple) or len(parts) != n_columns:
+        raise InvalidInputError(
+            f"to_sql: {n_columns} columns were given and a letter of this mechanism is "
+            f"{shortened(label)}; name as many columns as a letter has parts."
+        )
+    return parts
+
+
+def _kind_of(values: Sequence[Any], dialect: Dialect) -> _Kind:
+    """The one type of a column's values."""
+    for value in values:
+        _literal(value, dialect)  # what has none is told by itself
+    types = frozenset(type(value) for value in values if value is not None)
+    if types not in _KINDS:
+        names = ", ".join(sorted(one.__name__ for one in types))
+        raise InvalidInputError(
+            f"to_sql: the letters of one column are of several types ({names}), and a column of a database "
+            "has one; solve on data in which they have one type."
+        )
+    return _KINDS[types]
+
+
+def _keyed(person: str, secret: str, fingerprint: str, dialect: Dialect) -> str:
+    """The number of a person: 53 of the first 56 bits of HMAC-SHA-256, see `keys`."""
+    text = f"CAST({person} AS {_TEXT[dialect]})"
+    if dialect == "sqlite":
+        return f"{SQLITE_FUNCTION}('{fingerprint}', {text})"
+    if dialect == "duckdb":
+        inner = f"unhex(sha256({secret}.inner_pad || encode('{fingerprint}' || {text})))"
+        bits = f"CAST('0x' || substr(sha256({secret}.outer_pad || {inner}), 1, 14) AS BIGINT)"
+    else:
+        inner = f"sha256({secret}.inner_pad || convert_to('{fingerprint}' || {text}, 'UTF8'))"
+        digest = f"encode(sha256({secret}.outer_pad || {inner}), 'hex')"
+        bits = f"CAST(CAST('x' || substr({digest}, 1, 14) AS bit(56)) AS BIGINT)"
+    return f"CAST({bits} >> 3 AS DOUBLE PRECISION) / 9007199254740992e0"
 
 
 def _raise(message: str, values: Sequence[str], dialect: Dialect) -> str:
@@ -184,21 +336,13 @@ def _raise(message: str, values: Sequence[str], dialect: Dialect) -> str:
 
     It depends on the row, so that no optimiser evaluates it beforehand.
     """
-    shown = " || ', ' || ".join(f"COALESCE(CAST({value} AS VARCHAR), 'NULL')" for value in values)
+    shown = " || ', ' || ".join(f"COALESCE(CAST({value} AS {_TEXT[dialect]}), 'NULL')" for value in values)
     text = f"'{message}' || {shown}"
     if dialect == "duckdb":
         return f"error({text}) IS NULL"
     if dialect == "sqlite":  # a JSON path must start with $; the error quotes what it got
         return f"json_extract('{{}}', {text}) IS NULL"
     return f"CAST({text} AS INTEGER) IS NULL"
-
-
-def _equals(column: str, value: Any, dialect: Dialect) -> str:
-    if value is None:
-        return f"{column} IS NULL"
-    # A column declared NOCASE would take 'a' for 'A', which may be another letter.
-    exactly = " COLLATE BINARY" if dialect == "sqlite" and isinstance(value, str) else ""
-    return f"{column} = {_literal(value, dialect)}{exactly}"
 
 
 def _literal(value: Any, dialect: Dialect) -> str:
@@ -210,6 +354,9 @@ def _literal(value: Any, dialect: Dialect) -> str:
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
         return _number(value)
+    if type(value) is date or (type(value) is datetime and value.tzinfo is None):
+        word = "" if dialect == "sqlite" else "DATE " if type(value) is date else "TIMESTAMP "
+        return f"{word}'{value}'"
     if isinstance(value, str) and "\0" not in value:
         quoted = value.replace("'", "''")
         # Whether a plain PostgreSQL text reads a backslash as itself depends on a setting.
@@ -218,14 +365,28 @@ def _literal(value: Any, dialect: Dialect) -> str:
         return f"'{quoted}'"
     raise InvalidInputError(
         f"to_sql: the label {shortened(value)} has no SQL literal; use labels that are texts, finite "
-        "numbers, booleans or None (relabel renames the symbols)."
+        "numbers, booleans, dates or None (relabel renames the symbols)."
     )
 
 
 def _number(value: float) -> str:
-    """The float as a literal that every dialect reads as double precision, not as a decimal."""
+    """The float as a literal that reads as double precision; PostgreSQL reads a decimal, cast by VALUES."""
     text = repr(value)
     return text if "e" in text else text + "e0"
+
+
+def _check_dialect(dialect: str) -> None:
+    if dialect not in _RANDOM:
+        raise InvalidInputError(f"to_sql: dialect must be one of {', '.join(_RANDOM)}; it is {dialect!r}.")
+
+
+def _parts(name: str | Sequence[str]) -> tuple[str, ...]:
+    return (name,) if isinstance(name, str) else tuple(name)
+
+
+def quoted_name(name: str | Sequence[str], dialect: Dialect) -> str:
+    """A column, a table, or (schema, table), in the marks of the dialect."""
+    return ".".join(_identifier(part, dialect) for part in _parts(name))
 
 
 def _identifier(name: str, dialect: Dialect) -> str:

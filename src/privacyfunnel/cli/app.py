@@ -18,6 +18,7 @@ from .key import key
 from .release import release
 from .reproduce import reproduce
 from .solve import solve
+from .sql import sql
 from .sweep import sweep
 
 app = typer.Typer(
@@ -38,6 +39,7 @@ for function, summary in (
     (solve, "Find the best release for one target."),
     (frontier, "Trace the whole trade-off."),
     (release, "Apply a mechanism to a table."),
+    (sql, "Write a mechanism as SQL."),
     (fit, "Learn a release from samples."),
     (encode, "Release codes with a learned model."),
     (decode, "Reconstruct records from codes."),

@@ -99,7 +99,7 @@ def release(
         check_table_name(output)
     check_spreadsheet_safe(spreadsheet_safe, output)
     check_delimiter(delimiter, [data, output])
-    table_mechanism = _load(mechanism)
+    table_mechanism = load_mechanism(mechanism)
     table = open_table(data, delimiter=delimiter if is_csv(data) else None)
     names = _public(table_mechanism, given["public"])
     generator = _generator(seed)
@@ -155,7 +155,8 @@ def release(
         print_facts(f"{data}: {plural(n_records, 'record')} released.", facts)
 
 
-def _load(path: str) -> TableMechanism:
+def load_mechanism(path: str) -> TableMechanism:
+    """The mechanism in a file, and no other thing."""
     from ..mechanism import TableMechanism
     from ..persistence import load
 
