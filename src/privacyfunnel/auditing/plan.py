@@ -224,7 +224,9 @@ class Plan:
         if missing := [one for one in adversaries if isinstance(one, str) and one not in named]:
             known = ", ".join(named)
             raise InvalidInputError(f"audit: there is no adversary {missing[0]!r}; choose from {known}.")
-        return tuple(named[one] if isinstance(one, str) else one for one in adversaries)
+        chosen = [named[one] if isinstance(one, str) else one for one in adversaries]
+        # Two names may stand for the same trees.
+        return tuple(one for i, one in enumerate(chosen) if not any(one is other for other in chosen[:i]))
 
     def _learners(self, view: View, views: Sequence[View], name: str) -> list[Attack]:
         """Those who guess the class, and the number if it is one, from one view."""
