@@ -367,13 +367,13 @@ def _most_telling(features: FloatArray, y: IntArray, held: BoolArray, n_classes:
     if features.shape[1] <= MOST_FEATURES:
         return features
     known, classes = features[~held], y[~held]
-    scores = [_told(column, classes, n_classes) for column in known.T]
+    scores = [told_by(column, classes, n_classes) for column in known.T]
     chosen = np.sort(np.argsort(scores)[::-1][:MOST_FEATURES])
     result: FloatArray = features[:, chosen]
     return result
 
 
-def _told(column: FloatArray, y: IntArray, n_classes: int) -> float:
+def told_by(column: FloatArray, y: IntArray, n_classes: int) -> float:
     """The likelihood ratio of a feature in bits, less what as many values would give by chance."""
     values, place = np.unique(column, return_inverse=True)
     if len(values) > 64:  # counts: cut into groups of equal size
