@@ -139,8 +139,11 @@ def test_trees_by_name_are_those_for_so_many_classes():
     options = {"private": y, "adversaries": ["boosted trees"], "n_jobs": 1, "progress": False}
     many = pf.audit(Z=X[:, :1] + y[:, None], **options)
     assert many.meta["settings"]["adversaries"] == ["randomised trees"]
+    options["adversaries"] = ["boosted trees", "randomised trees"]  # the same trees by two names
+    both = pf.audit(Z=X[:, :1] + y[:, None], **options)
+    assert both.findings == many.findings
     few = pf.audit(Z=X[:, :1] + y[:, None], **(options | {"private": y % 3}))
-    assert few.meta["settings"]["adversaries"] == ["boosted trees"]
+    assert few.meta["settings"]["adversaries"] == options["adversaries"]
 
 
 def test_chosen_adversaries_are_all_that_is_fitted(monkeypatch):

@@ -256,6 +256,9 @@ def test_an_adversary_that_saw_the_test_records_is_caught():
         run(Z=Z, private=y, adversaries=[Peeper()])
     with pytest.raises(InvalidInputError, match="'prepared' guesses true classes after training on random"):
         run(Z=Z, private=y, adversaries=[Prepared(Z, y)])
+    few = np.arange(20) % 2  # as few as can tell
+    with pytest.raises(InvalidInputError, match="'peeper' guesses classes that were dealt out at random"):
+        run(Z=Z[:20], private=few, adversaries=[Peeper()])
 
 
 def test_your_own_adversary_takes_five_lines():

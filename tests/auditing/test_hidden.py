@@ -10,6 +10,7 @@ from privacyfunnel.auditing.adversaries.supervised import (
     ResidueAdversary,
     decimal_places,
     residues,
+    told_by,
 )
 
 #: Records lie sorted here, which an audit warns of.
@@ -117,3 +118,16 @@ def test_decimals_are_counted():
 
 def test_large_numbers_have_residues_too():
     assert np.isfinite(residues(np.arange(40.0)[:, None] * 1e17)).all()
+
+
+def test_a_feature_that_tells_nothing_scores_nothing_on_average():
+    """Whatever number of values it has: else those with many would be chosen for it."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, N)
+    for n_values in (2, 20):
+        scores = [told_by(rng.integers(0, n_values, N).astype(float), y, 3) for _ in range(200)]
+        freedom = 2 * (n_values - 1)
+        # 2 ln 2 times the gain is χ² of so many degrees of freedom, less its mean.
+        error = np.sqrt(2 * freedom) / (2 * np.log(2)) / np.sqrt(200)
+        assert abs(np.mean(scores)) < 4 * error
+    assert told_by(y.astype(float), y, 3) > 1.5 * N

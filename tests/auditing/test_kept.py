@@ -318,3 +318,15 @@ def test_last_digits_of_a_kept_number_are_looked_at():
     verdict = report.gate(max_success=0.65)[0]
     assert not verdict.passed
     assert "residues of the codes on income" in verdict.sentence
+
+
+def test_many_classes_are_guessed_by_randomised_trees_here_too():
+    """Boosting grows a tree a class: minutes for each column."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 40, 400)
+    report = pf.audit(
+        Z=rng.normal(size=(400, 2)), private=y, keep={"age": y // 2}, **OPTIONS | {"progress": False}
+    )
+    (found,) = report.find("success", on="Z + age")
+    assert found.source == "randomised trees"
+    assert found.low > 0.1

@@ -9,7 +9,7 @@ import privacyfunnel as pf
 from privacyfunnel.attributes import Attribute
 from privacyfunnel.auditing import Finding, logistic_regression
 from privacyfunnel.auditing.findings import About
-from privacyfunnel.auditing.measures.guesses import Groups, group_findings
+from privacyfunnel.auditing.measures.guesses import Groups, group_findings, guess_findings
 from privacyfunnel.report.wording import worst_off
 
 N = 800
@@ -152,3 +152,16 @@ def test_limits_that_were_not_measured_fail():
     for one in report.gate(max_lift=5, min_group=1):
         assert not one.passed
         assert "not measured" in one.sentence
+
+
+def test_the_class_that_is_guessed_best_is_told_in_steps_of_two_of_its_records():
+    y = np.repeat([0, 1], [1000, 500])
+    guesses = np.concatenate([np.arange(1000) >= 613, np.arange(500) >= 129]).astype(np.intp)
+    found, _ = guess_findings(About(0.95, 0), Attribute("y", ("a", "b"), y), guesses[None])
+    told = {one.quantity: one for one in found}
+    best = told["worst-class success"]
+    assert (best.value, best.notes) == (0.74, "Class b.")  # 371 of 500, in steps of 0.005
+    assert best.low < 0.74 < best.high
+    assert best.high - best.low < 0.1
+    # 0.613 of a less the 0.258 of b that are taken for it, in steps of 0.002
+    assert (told["worst-class advantage"].value, told["worst-class advantage"].notes) == (0.354, "Class a.")

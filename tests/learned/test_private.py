@@ -1,6 +1,7 @@
 """Private attributes: classes, numbers, several at once, and what the classifier guesses of them."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -25,6 +26,19 @@ def test_the_head_of_a_number_is_a_gaussian():
     u = torch.from_numpy(((values - values.mean()) / values.std()).astype(np.float32))
     expected = -distributions.Normal(output[:, 0], output[:, 1].exp()).log_prob(u)
     torch.testing.assert_close(column.loss(output, column.encode(read_attributes(values)[0])), expected)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n", "told"), [(20, 30, False), (21, 30, True), (30, 60, False), (31, 60, True)]
+)
+def test_numbers_of_which_most_come_once_are_told_of(n_classes, n, told):
+    read = read_attributes({"age": np.arange(n) % n_classes})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        describe(read)
+        describe(read, named=True)  # whoever lists the classes knows them
+    sentence = f"private age has {n_classes} classes in {n} records, too many to be learnt"
+    assert [str(one.message).split(";")[0] for one in caught] == [sentence] * told
 
 
 def test_combinations_are_guessed_by_one_head():

@@ -9,7 +9,7 @@ import pytest
 import privacyfunnel as pf
 from privacyfunnel.auditing import cross_fitted_bound, neural_network
 from privacyfunnel.errors import ConvergenceWarning, InvalidInputError
-from privacyfunnel.learned import Funnel, funnel
+from privacyfunnel.learned import Funnel, budget, funnel
 from privacyfunnel.learned.training import TrainingStatus
 from privacyfunnel.learned.verdict import LEAST_KEPT, Guessed, Verdict, kept_apart
 
@@ -182,3 +182,20 @@ def test_without_a_number_of_epochs_small_data_get_enough_steps(digits, monkeypa
     options = SMALL | {"validation_fraction": 0.0, "batch_size": 64}
     assert Funnel(**options).fit(x[:128], y[:128]).progress_.epoch == 15
     assert Funnel(**options).fit(x, y).progress_.epoch == 10
+
+
+@pytest.mark.filterwarnings("ignore")  # of networks this small
+def test_many_classes_are_judged_by_randomised_trees(monkeypatch):
+    """Boosting grows a tree a class: with forty, each audit of a search for a budget would take minutes."""
+    asked = []
+
+    def strongest(adversaries, *pairs, original=budget.strongest_bound, **options):
+        asked.append([one.name for one in adversaries])
+        return original(adversaries, *pairs, **options)
+
+    monkeypatch.setattr(budget, "strongest_bound", strongest)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(800, 3)).astype(np.float32)
+    for n_classes in (30, 31):
+        Funnel(2, hidden=(4,), epochs=1, random_state=0).fit(x, np.arange(800) % n_classes)
+    assert [names[0] for names in asked] == ["boosted trees", "randomised trees"]

@@ -165,6 +165,7 @@ def test_learned_runs(tmp_path: Path, method: str) -> None:
     assert values["n_parameters"] > 64 * 8 * 2
 
 
+TREES = ["boosted trees", "randomised trees"]
 TRAINED = {"epochs": 20, "batch_size": 32, "learning_rate": 3e-3, "alpha": 1e-3}  # codes that tell something
 
 
@@ -227,6 +228,10 @@ def test_many_classes_are_judged_by_a_forest_and_numbers_by_regressors(tmp_path:
         sweep([run], tmp_path / name, n_jobs=1)
     (classes,), (numbers,) = (Store(tmp_path / name).records() for name in ("classes", "numbers"))
     assert classes["values"]["judged_by"] == "logistic regression, randomised trees"
+    named = Run("autoencoder", {"file": str(tmp_path / "classes.npz")}, settings | {"adversaries": TREES})
+    sweep([named], tmp_path / "named", n_jobs=1)
+    (record,) = Store(tmp_path / "named").records()
+    assert record["values"]["judged_by"] == "randomised trees"
     assert "explained_variance" not in classes["values"]
     assert "explained_variance_ridge_regression" in numbers["values"]
     assert numbers["values"]["explained_variance"] > 0.1

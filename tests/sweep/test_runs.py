@@ -49,6 +49,19 @@ def test_key_is_of_the_content_not_of_the_place(tmp_path: Path) -> None:
     assert key("one.csv", "x,0\ny,1\ny,0\n") != first
 
 
+def test_key_of_a_function_is_of_the_content_of_its_file(tmp_path: Path) -> None:
+    def key(data: dict[str, str]) -> str:
+        return prepare(Run("sweep_functions:square", data)).key
+
+    file = tmp_path / "data.bin"
+    keys = []
+    for content in (b"one", b"two"):
+        file.write_bytes(content)
+        keys.append(key({"file": str(file)}))
+    assert keys[0] != keys[1]
+    assert prepare(Run("sweep_functions:square", {"name": "mine"})).fingerprint is None  # its own affair
+
+
 def test_changed_function_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib
     import sys

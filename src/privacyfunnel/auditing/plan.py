@@ -13,17 +13,16 @@ from ..errors import InvalidInputError
 from .adversaries.bounds import check_honest, fold_numbers
 from .adversaries.clustering import ClusteringAdversary, NeighbourAdversary
 from .adversaries.supervised import (
-    MOST_BOOSTED_CLASSES,
     ClassifierAdversary,
     CountingAdversary,
     OrderAdversary,
     RegressorAdversary,
     ResidueAdversary,
-    boosted_trees,
     default_adversaries,
     default_numeric_adversaries,
     neural_network,
     randomised_trees,
+    trees_for,
 )
 from .attacks import (
     Attack,
@@ -219,12 +218,14 @@ class Plan:
         ours += [ResidueAdversary(seed), OrderAdversary(seed)]
         ours += [ClusteringAdversary(True), ClusteringAdversary(False), *default_numeric_adversaries(seed)]
         named = {one.name: one for one in ours}
-        if n_classes > MOST_BOOSTED_CLASSES:
-            named["boosted trees"] = named["randomised trees"]
+        trees = trees_for(n_classes, seed)
+        named["boosted trees"] = named[trees.name]
         if missing := [one for one in adversaries if isinstance(one, str) and one not in named]:
             known = ", ".join(named)
             raise InvalidInputError(f"audit: there is no adversary {missing[0]!r}; choose from {known}.")
-        return tuple(named[one] if isinstance(one, str) else one for one in adversaries)
+        chosen = [named[one] if isinstance(one, str) else one for one in adversaries]
+        # Two names may stand for the same trees.
+        return tuple(one for i, one in enumerate(chosen) if not any(one is other for other in chosen[:i]))
 
     def _learners(self, view: View, views: Sequence[View], name: str) -> list[Attack]:
         """Those who guess the class, and the number if it is one, from one view."""
@@ -286,7 +287,7 @@ class Plan:
         """How well trees do a task on one view: before (X) and after (Z)."""
         some = self.some[name]
         if some.attribute.values is None:
-            trees = default_adversaries(self.seed, some.attribute.n_classes)[2]
+            trees = trees_for(some.attribute.n_classes, self.seed)
             return ClassTask(self.about, trees, view, some, self.seed)
         return NumberTask(self.about, default_numeric_adversaries(self.seed)[2], view, some, self.seed)
 
@@ -318,6 +319,7 @@ def kept_attacks(
     """Each kept column, alone and with Z, and all with Z: counted where P(z|x) is known, else learnt."""
     seed, groups = about.seed % 2**31, [(one,) for one in kept]
     common = about, judged.attribute, judged.folds
+    trees = trees_for(judged.attribute.n_classes, seed)
     attacks: list[Attack] = []
     for (column,) in groups:
         attacks.append(Computed(counted_findings, (*common, (column,))))
@@ -332,7 +334,7 @@ def kept_attacks(
             features = np.column_stack([codes.narrowed(), *(one.features for one in group)])
             names = tuple(one.name for one in group)
             view = View(Look.KEPT, [features], columns=names, with_z=True)
-            attacks.append(ClassAttack(about, boosted_trees(seed), view, judged, seed, brief=True))
+            attacks.append(ClassAttack(about, trees, view, judged, seed, brief=True))
     return attacks
 
 

@@ -27,11 +27,11 @@ from torch import Tensor
 
 from ..auditing.adversaries import (
     LeakageBound,
-    boosted_trees,
     fold_numbers,
     logistic_regression,
     neural_network,
     strongest_bound,
+    trees_for,
 )
 from ..auditing.adversaries.bounds import ONE_SIDED
 from ..errors import InvalidInputError
@@ -271,7 +271,7 @@ def fresh_audit(
     # In this order: each part takes its noise from one generator.
     parts = [rows, np.flatnonzero(fresh), *([] if apart is None else [np.flatnonzero(apart)])]
     pairs = [(release(step, x, some, noise).cpu().numpy(), classes[some]) for some in parts]
-    adversaries = (boosted_trees(seed), neural_network(seed), logistic_regression())
+    adversaries = (trees_for(int(classes.max()) + 1, seed), neural_network(seed), logistic_regression())
     worst = strongest_bound(adversaries, *pairs, z=z)
     return worst, worst.upper_end(z)
 

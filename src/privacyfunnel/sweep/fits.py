@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..attributes import Attribute, read_attributes
-from ..errors import InvalidInputError, PrivacyFunnelWarning
+from ..errors import PrivacyFunnelWarning
 from ..estimators import estimator
 from .data import Records
 
 #: Settings of a learned run that are not the estimator's: how its releases are audited.
 AUDIT = ("adversaries", "effort")
+#: Who judges where nobody else is named: a line and trees; those for numbers judge numbers only.
+USUAL = ("logistic regression", "boosted trees", "ridge regression", "boosted regression trees")
 # Of a summary: what says how it came about, and would differ from one computation to the next.
 _NOT_KEPT = ("name", "seconds", "published")
 
@@ -58,27 +59,25 @@ def audit_codes(
     codes: NDArray[Any],
     records: Records,
     seed: int,
-    adversaries: Sequence[str] | None = None,
+    adversaries: Sequence[str] = USUAL,
     effort: str = "quick",
     numeric: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What `audit` finds in codes of the test part: its summary, who judged, and on how many records.
 
-    Effort and numeric are those of `audit`, adversaries are names of `chosen_adversaries`.
+    Adversaries (by name), effort and numeric are those of `audit`.
     """
     from ..auditing import audit
 
-    private = {records.name: records.y_test}
-    attributes = read_attributes(private, len(codes), numeric=numeric)
     with warnings.catch_warnings():
         # That the order of the records tells the attribute: nothing is released in this order.
         warnings.simplefilter("ignore", PrivacyFunnelWarning)
         report = audit(
             Z=codes,
-            private=private,
+            private={records.name: records.y_test},
             task=None if records.target_test is None else {"target": records.target_test},
             numeric=numeric,
-            adversaries=chosen_adversaries(adversaries, attributes, seed),
+            adversaries=adversaries,
             effort=effort,
             n_repeats=1,  # of embeddings: a sweep has seeds for that
             random_state=seed,
@@ -92,27 +91,6 @@ def audit_codes(
         "judged_by": ", ".join(report.meta["settings"]["adversaries"]),
         "n_judged": max(judged, default=len(codes)),
     }
-
-
-def chosen_adversaries(names: Sequence[str] | None, attributes: Sequence[Attribute], seed: int) -> list[Any]:
-    """Adversaries by their names, without any a line and trees; those for numbers are for numbers only."""
-    from ..auditing import (
-        ClusteringAdversary,
-        default_adversaries,
-        default_numeric_adversaries,
-        randomised_trees,
-    )
-
-    clustering = ClusteringAdversary(embed=False), ClusteringAdversary(embed=True)
-    numeric = default_numeric_adversaries(seed)
-    if names is None:
-        usual = default_adversaries(seed, max(one.n_classes for one in attributes))
-        return [usual[0], usual[2], numeric[0], numeric[2]]
-    offered = (*default_adversaries(seed), randomised_trees(seed), *clustering, *numeric)
-    known = {one.name: one for one in offered}
-    if missing := [name for name in names if name not in known]:
-        raise InvalidInputError(f"there is no adversary {missing[0]!r}; choose from {', '.join(known)}.")
-    return [known[name] for name in names]
 
 
 def reconstruction_quality(x: NDArray[Any], restored: NDArray[Any]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from .supervised import (
     nearest_neighbours,
     neural_network,
     randomised_trees,
+    trees_for,
 )
 
 __all__ = [
@@ -47,4 +48,5 @@ __all__ = [
     "neural_network",
     "randomised_trees",
     "strongest_bound",
+    "trees_for",
 ]

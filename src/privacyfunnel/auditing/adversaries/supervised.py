@@ -149,6 +149,11 @@ def randomised_trees(random_state: int = 0) -> ClassifierAdversary:
     )
 
 
+def trees_for(n_classes: int, random_state: int = 0) -> ClassifierAdversary:
+    """Boosted trees, or randomised ones where there are so many classes that boosting would take minutes."""
+    return (boosted_trees if n_classes <= MOST_BOOSTED_CLASSES else randomised_trees)(random_state)
+
+
 def nearest_neighbours() -> NeighbourAdversary:
     """The classes among the 15 nearest codes, on scaled components."""
     return NeighbourAdversary("nearest neighbours", SUPERVISED.format(how="nearest neighbours"))
@@ -158,11 +163,10 @@ def default_adversaries(
     random_state: int = 0, n_classes: int = 2
 ) -> tuple[ClassifierAdversary | NeighbourAdversary, ...]:
     """One of each kind; always with trees."""
-    trees = boosted_trees if n_classes <= MOST_BOOSTED_CLASSES else randomised_trees
     return (
         logistic_regression(),
         neural_network(random_state),
-        trees(random_state),
+        trees_for(n_classes, random_state),
         nearest_neighbours(),
     )
 
@@ -280,7 +284,7 @@ class ResidueAdversary:
         self.random_state = random_state
 
     def cross_predict(self, Z: FloatArray, y: IntArray, folds: IntArray, n_classes: int) -> FloatArray:
-        trees = (boosted_trees if n_classes <= MOST_BOOSTED_CLASSES else randomised_trees)(self.random_state)
+        trees = trees_for(n_classes, self.random_state)
         parts = [residues(Z[:, i : i + COLUMNS]) for i in range(0, Z.shape[1], COLUMNS)]
         if not sum(part.shape[1] for part in parts):
             parts = [np.zeros((len(Z), 1))]
@@ -310,7 +314,7 @@ class OrderAdversary:
 
     def cross_predict(self, Z: FloatArray, y: IntArray, folds: IntArray, n_classes: int) -> FloatArray:
         """P(y|row number); `Z` holds the row numbers in its only column."""
-        trees = (boosted_trees if n_classes <= MOST_BOOSTED_CLASSES else randomised_trees)(self.random_state)
+        trees = trees_for(n_classes, self.random_state)
         rows = Z[:, 0]
         places = np.column_stack([rows, *(rows % m for m in MODULI)])
         q = np.empty((len(Z), n_classes))
@@ -367,13 +371,13 @@ def _most_telling(features: FloatArray, y: IntArray, held: BoolArray, n_classes:
     if features.shape[1] <= MOST_FEATURES:
         return features
     known, classes = features[~held], y[~held]
-    scores = [_told(column, classes, n_classes) for column in known.T]
+    scores = [told_by(column, classes, n_classes) for column in known.T]
     chosen = np.sort(np.argsort(scores)[::-1][:MOST_FEATURES])
     result: FloatArray = features[:, chosen]
     return result
 
 
-def _told(column: FloatArray, y: IntArray, n_classes: int) -> float:
+def told_by(column: FloatArray, y: IntArray, n_classes: int) -> float:
     """The likelihood ratio of a feature in bits, less what as many values would give by chance."""
     values, place = np.unique(column, return_inverse=True)
     if len(values) > 64:  # counts: cut into groups of equal size
