@@ -44,6 +44,11 @@ class Vertex:
 def perfect_release(reduction: Reduction) -> tuple[FloatArray, float]:
     """The channel (n_x, n_z) on the problem's letters, and an upper bound on the utility at leakage 0, in
     inner units."""
+    return proved_release(reduction)[:2]
+
+
+def proved_release(reduction: Reduction) -> tuple[FloatArray, float, FloatArray | None]:
+    """The same, and the prices λ of the classes that prove the bound, if it took any."""
     # P(X) itself is one of them, and is there even when all others are lost to rounding.
     constant = Vertex(Posterior(np.arange(reduction.n), reduction.p), 0.0)
     vertices = [*private_vertices(reduction), constant]
@@ -57,7 +62,7 @@ def perfect_release(reduction: Reduction) -> tuple[FloatArray, float]:
     result = linprog(spread, A_eq=table, b_eq=reduction.p, method="highs", options=options)
     if result.status != 0:
         # The constant release is one of the columns, so only rounding can make this happen.
-        return np.ones((reduction.problem.n_x, 1)), _given_away(reduction, reduction.loss, 0.0)
+        return np.ones((reduction.problem.n_x, 1)), _given_away(reduction, reduction.loss, 0.0), None
     prices = -result.eqlin.marginals
     errors = np.array([vertex.error for vertex in vertices])
     # |H(q) − H(q')| ≤ ε log(n/ε) + ε for an error ε in all.
@@ -69,7 +74,8 @@ def perfect_release(reduction: Reduction) -> tuple[FloatArray, float]:
     most = reduction.loss + float(prices @ reduction.p) + largest
     used = np.flatnonzero(result.x > 1e-13)
     channel = reduction.expand([vertices[j].posterior for j in used], result.x[used])
-    return channel, _given_away(reduction, most, float(np.abs(prices) @ reduction.p) + abs(largest))
+    most = _given_away(reduction, most, float(np.abs(prices) @ reduction.p) + abs(largest))
+    return channel, most, prices
 
 
 def _given_away(reduction: Reduction, most: float, terms: float) -> float:
