@@ -71,7 +71,8 @@ def solve_exact(
         outcome = Outcome(p, Line(0.0, 0.0), Status.OPTIMAL, np.empty(0), 0, 0, 0)
     else:
         engine = _engine(_searched(problem, target), n_workers, seed)
-        if isinstance(engine, Engine) and problem.measures.plain:
+        # Pairs are priced exactly from the first round on: local solutions would cost more than they save.
+        if isinstance(engine, Engine) and problem.measures.plain and not engine.pricing.in_pairs:
             betas = [target.value] if target.kind == "beta" else np.geomspace(0.01, 0.99, N_BETAS).tolist()
             offer_local_solutions(engine, betas, seed)
         with status_line("Solving with exact", progress) as show:
