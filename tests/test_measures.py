@@ -107,6 +107,7 @@ BAD = [
     ({"utility": Task("income")}, "there is no column 'income'; the joint keeps no task."),
     ({"utility": Distance(POINTS), "method": "dca"}, "method='dca' knows information alone; use 'auto' or"),
     ({"leakage": "success", "method": "greedy"}, "method='greedy' knows information alone"),
+    ({"leakage": "success", "n_z": 3}, "n_z belongs to methods that know information alone; leave it out"),
     ({"max_lift": 0.1, "method": "splitting"}, "method='splitting' knows information alone"),
 ]
 
@@ -117,7 +118,7 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(asked, message):
         pf.solve(JOINT, beta=0.1, **asked)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-    if "method" not in asked:
+    if not {"method", "n_z"} & set(asked):
         with pytest.raises(InvalidInputError, match=r"must|there is no column"):
             pf.frontier(JOINT, **asked)
 

@@ -268,11 +268,13 @@ class Measures:
             utility = _fitting(joint, utility)
         elif utility != "information":
             raise InvalidInputError(
-                f"utility must be 'information', a Distance or a Task; it is {shortened(utility)}."
+                f"utility must be 'information', a Distance or a Task; it is {shortened(utility)}.",
+                names=("utility",),
             )
         if leakage not in LEAKAGES:
             raise InvalidInputError(
-                f"leakage must be one of {', '.join(map(repr, LEAKAGES))}; it is {shortened(leakage)}."
+                f"leakage must be one of {', '.join(map(repr, LEAKAGES))}; it is {shortened(leakage)}.",
+                names=("leakage",),
             )
         lift = None if max_lift is None else finite_number("max_lift", max_lift, 0.0)
         return cls(utility, leakage, lift)
