@@ -107,6 +107,7 @@ BAD = [
     ({"utility": Task("income")}, "there is no column 'income'; the joint keeps no task."),
     ({"utility": Distance(POINTS), "method": "dca"}, "method='dca' knows information alone; use 'auto' or"),
     ({"leakage": "success", "method": "greedy"}, "method='greedy' knows information alone"),
+    ({"leakage": "success", "n_z": 3}, "n_z belongs to methods that know information alone; leave it out"),
     ({"max_lift": 0.1, "method": "splitting"}, "method='splitting' knows information alone"),
 ]
 
@@ -117,7 +118,7 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(asked, message):
         pf.solve(JOINT, beta=0.1, **asked)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-    if "method" not in asked:
+    if not {"method", "n_z"} & set(asked):
         with pytest.raises(InvalidInputError, match=r"must|there is no column"):
             pf.frontier(JOINT, **asked)
 
@@ -130,7 +131,11 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(asked, message):
         (lambda: Distance(["far", "near"]), "points must be numbers"),
         (lambda: Distance(np.zeros((2, 2, 2))), "its shape is (2, 2, 2)"),
         (lambda: Distance([]), "its shape is (0, 1)"),
-        (lambda: Distance([[0.0, -1.0], [1.0, 0.0]]), "Distance: costs"),
+        (
+            lambda: Distance([[0.0, -1.0], [1.0, 0.0]]),
+            "entry [0, 1] is -1: correct it, or pass kind='points'",
+        ),
+        (lambda: Distance([[0.0, -1.0], [1.0, 0.5]], kind="costs"), "Distance: costs"),
         (lambda: Distance(POINTS, kind="miles"), "kind must be 'points' or 'costs'; it is 'miles'."),
         (lambda: Task([[0.5, 0.6]]), "Each row of Task: p_t_given_x must sum to 1"),
         (lambda: Task([[1.5, -0.5]]), "Task: p_t_given_x"),

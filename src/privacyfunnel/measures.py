@@ -86,6 +86,14 @@ class Distance:
                 f"Distance: entry [{row}, {column}] is {table[row, column]}; every number must be finite."
             )
         square = table.shape[0] == table.shape[1] > 1 and not np.diag(table).any()
+        if kind is None and square and table.min() < 0.0:
+            row, column = np.argwhere(table < 0.0)[0]
+            raise InvalidInputError(
+                "Distance: a square table with zeros on its diagonal is read as costs, and no cost is "
+                f"negative; entry [{row}, {column}] is {table[row, column]:g}: correct it, or pass "
+                "kind='points' if the rows are points.",
+                names=("kind",),
+            )
         kind = kind or ("costs" if square else "points")
         if kind == "costs":
             shape = "(n_x, n_a), one row a letter and one column an answer"
@@ -260,11 +268,13 @@ class Measures:
             utility = _fitting(joint, utility)
         elif utility != "information":
             raise InvalidInputError(
-                f"utility must be 'information', a Distance or a Task; it is {shortened(utility)}."
+                f"utility must be 'information', a Distance or a Task; it is {shortened(utility)}.",
+                names=("utility",),
             )
         if leakage not in LEAKAGES:
             raise InvalidInputError(
-                f"leakage must be one of {', '.join(map(repr, LEAKAGES))}; it is {shortened(leakage)}."
+                f"leakage must be one of {', '.join(map(repr, LEAKAGES))}; it is {shortened(leakage)}.",
+                names=("leakage",),
             )
         lift = None if max_lift is None else finite_number("max_lift", max_lift, 0.0)
         return cls(utility, leakage, lift)

@@ -282,7 +282,7 @@ BAD = [
     ({"max_leakage": {"sex": 0.1}, "utility": "information"}, "is offered for the utility Distance or Task"),
     ({"max_leakage": {"sex": 0.1}, "beta": 1.0}, "exactly one of"),
     ({"max_leakage": 0.1, "max_lift": 0.1}, "max_lift goes with leakage 'success' or 'parity'"),
-    ({"max_leakage": 0.9, "utility": "information", "leakage": "success"}, "with a Distance or a Task"),
+    ({"max_leakage": 0.9, "utility": "information", "leakage": "success"}, "with a distance or a task"),
 ]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -152,7 +152,13 @@ class ActionEngine:
         reduction = reduce(self.problem)
         first = line_without_search(reduction, target)
         solver: Solver = least_limited if self.problem.smooth else least_programme
-        return solver(self.problem, self.actions.cost, self.nothing, target, tol, end, first, start)
+        p, line, proof, status, history = solver(
+            self.problem, self.actions.cost, self.nothing, target, tol, end, first, start
+        )
+        if proof is not None and self.actions.answers is not None:
+            answers = _given(self.problem, self.actions.answers)
+            proof = replace(proof, arrays={**proof.arrays, "answers": answers})
+        return p, line, proof, status, history
 
     def _unit(self, target: Target) -> float:
         """What is minimised, of all there is of it."""
@@ -230,13 +236,20 @@ def _costs(problem: Problem, answers: FloatArray) -> FloatArray:
     """Squared distances in units of the whole; for a task −Σ_t P(t|x) log a(t), in nats."""
     places = _places(problem)
     if isinstance(problem.measures.utility, Task):
-        shares = problem.p_x / problem.p_x.sum() @ places
-        mixed = (1.0 - MIXED) * answers + MIXED * shares
-        happening = shares > 0.0
-        return np.asarray(-places[:, happening] @ np.log(mixed[:, happening]).T)
+        happening = problem.p_x @ places > 0.0
+        given = _given(problem, answers)
+        return np.asarray(-places[:, happening] @ np.log(given[:, happening]).T)
     from scipy.spatial.distance import cdist  # by differences: relative errors stay small
 
     return np.asarray(cdist(places, answers, "sqeuclidean") * problem.utility_unit)
+
+
+def _given(problem: Problem, answers: FloatArray) -> FloatArray:
+    """The answers as the reader gives them: no prediction of a task says that what happens is impossible."""
+    if not isinstance(problem.measures.utility, Task):
+        return answers
+    shares = problem.p_x / problem.p_x.sum() @ _places(problem)
+    return np.asarray((1.0 - MIXED) * answers + MIXED * shares)
 
 
 def loss_of_nothing(problem: Problem) -> float:

@@ -141,7 +141,7 @@ def solve(
     begun = time.perf_counter()
     require_joint(joint, "solve")
     check_method(method, n_z)
-    measures = check_measures(joint, utility, leakage, max_lift, [method], max_leakage)
+    measures = check_measures(joint, utility, leakage, max_lift, [method], max_leakage, n_z)
     if population is not None or held_out is not None:
         given: dict[str, Any] = {
             "max_lift": max_lift,
@@ -232,7 +232,7 @@ def frontier(
     methods = check_methods(method, n_z)
     limits = check_limits(time_limit, node_limit)
     spent = check_betas(betas) if betas is not None else whole_number("n_points", n_points)
-    measures = check_measures(joint, utility, leakage, max_lift, methods)
+    measures = check_measures(joint, utility, leakage, max_lift, methods, n_z=n_z)
     problem = Problem(joint, measures)
     seed = as_seed(rng)
     ways = []
