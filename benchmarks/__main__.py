@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 MINUTES = ("known", "scaling", "exact", "learned-speed", "audit", "sweep", "walks", "measures")
-LONGER = ("learned-stability", "learned-mnist", "learned-adult")
+LONGER = ("certificates", "learned-stability", "learned-mnist", "learned-adult")
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
 parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MINUTES + LONGER))

@@ -1,6 +1,7 @@
 """Bounds against every adversary: against slow twins, brute force, and simulated populations."""
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -130,6 +131,42 @@ def test_soft_counts_are_no_wider():
         soft[:, label] += channel[one]
         hard[rng.choice(6, p=channel[one]), label] += 1
     assert certificate.leakage_bound(soft, [0.6, 0.4]) < certificate.leakage_bound(hard, [0.6, 0.4])
+
+
+def test_tables_and_references_that_sum_to_one_roughly_are_made_exact():
+    """A tolerance of 1e-9 is far above the rounding that the proof allows for."""
+    counts = np.array([[400.0, 300.0], [10.0, 90.0], [50.0, 60.0]])
+    q = np.array([0.4, 0.6])
+    exact = certificate.leakage_bound(counts, q)
+    assert certificate.leakage_bound(counts, q * (1 + 9e-10)) == pytest.approx(exact, rel=1e-13)
+    channel = np.random.default_rng(0).dirichlet(np.ones(4), size=3)
+    soft = certificate.soft_counts(channel, counts)
+    assert soft.sum() == pytest.approx(counts.sum(), rel=1e-14)
+    off = channel * (1 + np.array([[9e-10], [-9e-10], [0.0]]))
+    assert certificate.soft_counts(off, counts) == pytest.approx(soft, rel=1e-14)
+
+
+@pytest.mark.parametrize("n", [50, 10**6, 10**13])
+def test_success_is_outside_of_chernoffs_bound_in_exact_arithmetic(n):
+    """With very many records the divergence of two coins is a difference of nearly equal numbers."""
+    wins = 7 * n // 10
+    bound = certificate.success_bound([[float(wins), float(n - wins)]])
+    with localcontext() as context:
+        context.prec = 60
+        found, q = Decimal(wins) / n, Decimal(bound)
+        divergence = found * (found / q).ln() + (1 - found) * ((1 - found) / (1 - q)).ln()
+        assert n * divergence >= Decimal(20).ln()
+        assert bound < float(found) + 2.5 / math.sqrt(n)
+
+
+def test_success_covers_a_class_that_no_record_has():
+    rng = np.random.default_rng(3)
+    population = np.array([[0.6, 0.36, 0.0], [0.0, 0.0, 0.04]])  # the second symbol is the third class
+    for _ in range(200):
+        counts = counts_of(rng, population, 20)
+        assert certificate.success_bound(counts[:, :2][counts[:, :2].sum(axis=1) > 0]) >= 0.64 or (
+            counts[1, 2] > 0  # then it is seen
+        )
 
 
 def test_more_confidence_is_wider():

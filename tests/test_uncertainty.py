@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from privacyfunnel.certificate import leakage_bound
 from privacyfunnel.discrete.solve import solve
 from privacyfunnel.errors import InvalidInputError, UnknownLetterError
 from privacyfunnel.information import mutual_information, utility_and_leakage
@@ -438,3 +439,21 @@ def test_bad_arguments_are_named_with_the_remedy():
         split_joint(joint, 1.0)
     with pytest.raises(InvalidInputError, match="empty"):
         split_joint(Joint.from_counts([[1, 0]]), 0.5)
+
+
+def test_a_rare_symbol_that_reveals_all_is_beyond_the_held_out_interval_and_within_the_certificate():
+    """What the docstring of `held_out_leakage` says it is not good for."""
+    rng = np.random.default_rng(0)
+    population = np.array([[0.495, 0.495], [0.0, 0.01]])
+    truth = mutual_information(population)
+    mechanism = TableMechanism(np.eye(2), x_labels=["common", "rare"])
+    missed = certified = 0
+    for i in range(60):
+        counts = rng.multinomial(100, population.ravel()).reshape(2, 2)
+        joint = Joint.from_counts(counts, x_labels=["common", "rare"])
+        found = held_out_leakage(mechanism, joint, n_draws=200, rng=i)
+        missed += truth > found.interval.high
+        other = rng.binomial(100, population[:, 0].sum()) + 1
+        certified += truth <= leakage_bound(counts, [other / 102, 1 - other / 102])
+    assert missed > 15
+    assert certified == 60

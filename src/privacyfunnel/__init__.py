@@ -32,6 +32,7 @@ from .uncertainty import held_out_leakage, split_joint
 if TYPE_CHECKING:
     from .auditing.audit import audit
     from .auditing.report import AuditReport
+    from .inspection import Inspection, inspect
 
 __version__ = "0.1.0"
 
@@ -41,6 +42,7 @@ __all__ = [
     "Estimate",
     "Frontier",
     "FrontierComparison",
+    "Inspection",
     "Interval",
     "Joint",
     "LeakageProfile",
@@ -57,6 +59,7 @@ __all__ = [
     "errors",
     "frontier",
     "held_out_leakage",
+    "inspect",
     "kl_divergence",
     "load",
     "measure",
@@ -75,7 +78,9 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the audit when it is first asked for: it needs more than solving does."""
+    """Import audits and inspections when they are first asked for: they need more than solving does."""
     if name in ("audit", "AuditReport"):
         return getattr(import_module(".auditing", __name__), name)
+    if name in ("inspect", "Inspection"):
+        return getattr(import_module(".inspection", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 The records must be independent draws from the population that the bound is about, and must have had no part
 in making the mechanism. Each bound then holds with the stated confidence, one-sided, whatever the
 distribution is and however many symbols there are. The proofs are in docs/certificates.md; rounding is
-included.
+included. Bits and parity are about the private values that occur among the records; success is about all.
 
 `counts` is always (n_z, n_y): how many records have the symbol and the private class. Where the table P(z|x)
 of the mechanism is known, soft counts Σ_i P(z|x_i) [y_i = y] say the same with less noise, and are allowed.
@@ -27,6 +27,7 @@ from .errors import InvalidInputError, UnknownLetterError, shortened
 from .joint import Joint
 from .measured import Interval, Measured
 from .mechanism import TableMechanism
+from .sparse import Channel
 
 #: Exponents of Chernoff's bound that are tried; the bound holds for each, so the least of them does, too.
 EXPONENTS = np.geomspace(0.002, 0.95, 40)
@@ -36,6 +37,8 @@ MOST_LISTED = 8
 MOST_BOXES = 300_000
 #: Relative rounding of sums of counts and of the functions below, with room to spare.
 ROUNDING = 1e-12
+#: Absolute rounding of the divergence of two coins: with 10¹⁰ records and more it would matter.
+COIN_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +63,7 @@ class Certifier:
 
     def bound(self, p_z_given_x: FloatArray) -> Measured:
         """What the channel (n_x, n_z) tells at most, to every adversary."""
-        soft = p_z_given_x.T @ self.counts
+        soft = soft_counts(p_z_given_x, self.counts)
         if self.measure == "success":
             value = success_bound(soft, self.confidence)
         elif self.measure == "parity":
@@ -91,6 +94,16 @@ def held_out_certifier(
     table = np.zeros((other.n_x, joint.n_y))
     table[:, _class_numbers(joint, other)] = counts
     return Certifier(table, reference_of(joint, n), measure, confidence), _channel(mechanism, other)
+
+
+def soft_counts(channel: Channel, counts: FloatArray) -> FloatArray:
+    """(n_z, n_y): Σ_x P(z|x) · counts(x, y), for a channel (n_x, n_z) whose rows are drawn from.
+
+    Rows sum to 1 to a tolerance only, and a release divides by their sums; so does this.
+    """
+    weighted = counts / channel.sum(axis=1)[:, None]
+    result: FloatArray = (weighted.T @ channel).T
+    return result
 
 
 def reference_of(joint: Joint, n_samples: int) -> FloatArray:
@@ -186,7 +199,7 @@ def success_bound(counts: ArrayLike, confidence: float = 0.95) -> float:
     """
     table, n = _checked(counts)
     found = min(float(table.max(axis=1).sum()) / n * (1 + ROUNDING), 1.0)
-    need = _need(confidence) / n
+    need = _need(confidence) / n + COIN_ROUNDING
     low, high = found, 1.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -225,8 +238,8 @@ def leakage_bound(counts: ArrayLike, reference: ArrayLike, confidence: float = 0
     ----------
     counts : (n_z, n_y) array
     reference : (n_y,) array
-        A guess Q of P(Y), fixed without these records, positive for every class. The bound holds for any;
-        it is sharp where Q is near P(Y).
+        A guess Q of P(Y), fixed without these records, positive for every class that Y can be. The bound
+        holds for any; it is sharp where Q is near P(Y).
     confidence : float
         How often the bound is meant to hold; one-sided.
 
@@ -376,7 +389,8 @@ def _reference(given: ArrayLike, n_classes: int) -> FloatArray:
             f"reference must be a positive share of each of the {n_classes} classes, summing to 1; its shape "
             f"is {q.shape}. Take the shares of other records, with one pseudo-record a class."
         )
-    return q
+    exact: FloatArray = q / q.sum()  # the proof wants more than the tolerance
+    return exact
 
 
 def _need(confidence: float) -> float:

@@ -227,16 +227,16 @@ class PairCounter:
         """The groups in memory, refused before they are fetched when they are far too many."""
         if not hasattr(grouped, "collect"):
             return grouped
-        groups = _run(grouped.head(_UNCHECKED_GROUPS + 1))
+        groups = run_lazily(grouped.head(_UNCHECKED_GROUPS + 1))
         if len(groups) <= _UNCHECKED_GROUPS:
             return groups
         import narwhals as nw
 
         for names in (self.public, self.private):
-            letters = _run(grouped.select(*names).unique().select(n=nw.len()))
+            letters = run_lazily(grouped.select(*names).unique().select(n=nw.len()))
             if letters["n"].to_list()[0] > self.max_letters:
                 self._raise_too_many(names)
-        return _run(grouped)
+        return run_lazily(grouped)
 
 
 def _grouped(frame: Any, columns: list[str]) -> Any:
@@ -273,7 +273,7 @@ def _grouped(frame: Any, columns: list[str]) -> Any:
         ) from None
 
 
-def _run(lazy: Any) -> Any:
+def run_lazily(lazy: Any) -> Any:
     """Execute a lazy frame without holding its records."""
     if lazy.implementation.is_polars():
         try:

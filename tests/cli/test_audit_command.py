@@ -187,6 +187,16 @@ def test_a_mechanism_and_its_records(pfunnel: Run, mechanism: Path, people: Path
     assert "plain" in ended.err
 
 
+def test_fresh_records_are_certified(pfunnel: Run, mechanism: Path, people: Path) -> None:
+    ended = pfunnel("audit", mechanism, "--data", people, "--fresh-records", "--max-leakage", 1)
+    assert ended.code == 0
+    assert "≤ for every adversary, 95 %" in ended.out
+    assert "for every adversary, with 95 % confidence" in ended.out
+    values = read(pfunnel("audit", mechanism, "--data", people, "--max-leakage", 1, "--json"))
+    assert any("--fresh-records" in one for one in values["meta"]["not_audited"])
+    assert not values["verdicts"][0]["proved"] or "entropy" in values["verdicts"][0]["sentence"]
+
+
 def test_a_mechanism_whose_letters_are_numbers_reads_csv(pfunnel: Run, tmp_path: Path) -> None:
     table = pf.TableMechanism(np.eye(2), x_labels=(7, 8), x_names=("code",), private_names=("y",))
     table.save(tmp_path / "m.json")

@@ -22,9 +22,10 @@ from .attacks import Attack, Found, expected_seconds, run_pieces
 from .findings import About
 from .inputs import Given, Settings, Table, read_input
 from .measures.bits import marked_short
+from .measures.certified import joint_certificate
 from .measures.kept import KeptColumn, as_kept
 from .measures.tables import exact_findings
-from .plan import Plan
+from .plan import NOT_FRESH, Plan
 from .published import densities_of, samples_of
 from .report import AuditReport
 
@@ -34,6 +35,9 @@ TRAINED_ON = "Whether the mechanism was trained on these records: audit it on ot
 #: Share of the audited records from which on it is said that the mechanism was trained on them: a few may
 #: equal others by chance.
 TOLD_FROM = 0.2
+#: Who says that the records had no part in making the mechanism.
+SAID_FRESH = "Records that had no part in making the mechanism, as whoever audits says."
+KNOWN_FRESH = "Records that had no part in training the mechanism, by the marks it keeps of its own."
 SAME_ORDER = (
     "That codes and private values are of the same people in the same order: of a file in another order, as "
     "a shuffled one is, an audit finds nothing, whatever it tells. Audit the mechanism, or the file before "
@@ -71,6 +75,7 @@ def audit(
     progress: bool | None = None,
     name: str | None = None,
     fingerprint_key: bytes | None = None,
+    fresh_records: bool = False,
 ) -> AuditReport:
     """What a release tells about a private attribute, and what it keeps of the records.
 
@@ -136,6 +141,11 @@ def audit(
     fingerprint_key : 32 bytes, optional
         With it the report gets fingerprints of X, private and task that only who has the key can compute;
         see `privacyfunnel.keys.owner_key`. Without it only what is released (Z) is fingerprinted.
+    fresh_records : bool
+        Say that these records are independent draws of the population and had no part in making the
+        mechanism. Symbols and tables then get certificates: upper bounds on success and bits for every
+        adversary who sees one release of a new person (docs/certificates.md). A fitted funnel that knows its
+        records says so itself.
 
     Returns
     -------
@@ -163,13 +173,30 @@ def audit(
             )
         exact = exact_findings(about, mechanism, joint)
         if X is None and Z is None:
-            meta = _described(mechanism, asdict(settings), name=name, begun=begun, joint=joint)
+            counted = joint.n_samples is not None
+            if counted and fresh_records:
+                exact += joint_certificate(about, mechanism, joint)
+            meta = _described(
+                mechanism,
+                asdict(settings),
+                name=name,
+                begun=begun,
+                joint=joint,
+                not_audited=[NOT_FRESH] if counted and not fresh_records else [],
+                fresh=SAID_FRESH if fresh_records and counted else "",
+            )
             return AuditReport(tuple(exact), (), meta)
     given = read_input(mechanism, X, private, Z, X_hat, task, unnamed, fingerprint_key, numeric)
     trained_on = _share_trained_on(mechanism, X)
     if told := _trained_note(trained_on):
+        if fresh_records:
+            raise InvalidInputError(
+                f"audit: fresh_records says that these records had no part in the mechanism. {told}",
+                names=("fresh_records",),
+            )
         warnings.warn(f"audit: {told}", TrainingRecordsWarning, stacklevel=2)
-    plan = Plan(about, settings, given, adversaries)
+    fresh = SAID_FRESH if fresh_records else KNOWN_FRESH if trained_on == 0 else ""
+    plan = Plan(about, settings, given, adversaries, bool(fresh))
     kept = () if keep is None else as_kept(keep, given.n)
     _check_names(given, kept)
     for one in given.attributes:
@@ -191,6 +218,7 @@ def audit(
         not_audited=plan.left_out(draws, copies),
         n_jobs=n_jobs,
         trained_on=trained_on,
+        fresh=fresh,
     )
     meta["kept"] = [one.name for one in kept]
     shown = _shown(given, draws[0], copies, figures, show_records)
@@ -255,13 +283,14 @@ def _described(
     not_audited: list[str] | None = None,
     n_jobs: int = 1,
     trained_on: float | None = None,
+    fresh: str = "",
 ) -> dict[str, Any]:
     """The `meta` of a report, in JSON types; `trained_on` is the share of the records that is known to have
-    trained the mechanism, None where nobody knows."""
+    trained the mechanism, None where nobody knows; `fresh` who says that they had no part in it."""
     known = given is None and joint is not None and joint.n_samples is None
     described = repr(mechanism) if given is None else given.release.description
     attributes = [] if given is None else [one.describe() for one in given.attributes]
-    open_ = [TRAINED_ON] if trained_on is None else []
+    open_ = [TRAINED_ON] if trained_on is None and not fresh else []
     meta: dict[str, Any] = {
         "name": name or (type(mechanism).__name__ if mechanism is not None else "released codes"),
         "mechanism": described,
@@ -276,8 +305,7 @@ def _described(
         "not_audited": [*(not_audited or []), *([] if known else [*open_, NOT_TRIED]), *ALWAYS_OPEN],
         "run": {"seconds": round(time.perf_counter() - begun, 3), "n_jobs": n_jobs},
     }
-    if note := _trained_note(trained_on):
-        meta["audited"].append(note)
+    meta["audited"] += [note for note in (_trained_note(trained_on), fresh) if note]
     if given is not None and mechanism is None:
         meta["not_audited"].insert(0, SAME_ORDER)
     if given is not None and not given.release.seeded:

@@ -18,6 +18,8 @@ from ..measured import Kind, Number
 
 #: The source of H(Y), which bounds every leakage, whatever is looked at, and tells the sizes of the classes.
 ENTROPY = "entropy of the attribute"
+#: The source of what nobody can exceed who sees one release; see `privacyfunnel.certificate`.
+CERTIFICATE = "certificate"
 
 #: What the numbers are about, by name; `Finding.quantity` is one of these.
 QUANTITIES: dict[str, str] = {
@@ -244,6 +246,11 @@ def released(findings: Iterable[Finding]) -> list[Finding]:
     return [one for one in findings if one.on not in ("X", "")]
 
 
+def guessed(findings: Iterable[Finding]) -> list[Finding]:
+    """How often somebody was right, on what is released; a bound that nobody can exceed is no such thing."""
+    return [one for one in released(findings) if one.quantity == "success" and one.kind != "upper bound"]
+
+
 def highest(findings: Iterable[Finding]) -> Finding | None:
     """The first with the largest value."""
     return max(findings, key=lambda one: one.value, default=None)
@@ -318,6 +325,7 @@ class Told:
     lift: Finding | None  # of those about whom the release tells most
     group: Finding | None  # the smallest that the release sets apart
     unmeasured: list[Finding]  # what could not be judged, and what the gate therefore counts as told
+    most: Finding | None = None  # the success that nobody can exceed who sees one release
 
     @classmethod
     def of(cls, own: Sequence[Finding]) -> Told:
@@ -325,7 +333,8 @@ class Told:
         found: dict[str, list[Finding]] = {}
         for one in own:
             found.setdefault(one.quantity, []).append(one)
-        best = highest(released(found.get("success", ())))
+        best = highest(guessed(own))
+        certified = [one for one in own if one.source == CERTIFICATE]
         # An exact lift says it for all symbols.
         lifts = released(found.get("lift", ()))
         exact = [one for one in lifts if (one.kind, one.on) == ("exact", "Z")]
@@ -336,7 +345,9 @@ class Told:
             Bracket.of(own, "leakage"),
             highest(exact or lifts),
             min(found.get("group size", ()), key=lambda one: one.value, default=None),
-            found.get("unmeasured success", []) + found.get("unmeasured leakage", []),
+            # A certificate covers rare classes and symbols.
+            [] if certified else found.get("unmeasured success", []) + found.get("unmeasured leakage", []),
+            next((one for one in certified if one.quantity == "success"), None),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .findings import ENTROPY, Finding
@@ -27,7 +27,8 @@ class Verdict:
     passed : bool
     proved : bool
         Whether no adversary whatever can do better than the limit: decided by an exact value or an upper
-        bound. False where only the adversaries tried kept within it.
+        bound, such as a certificate. False where only the adversaries tried kept within it. It is about what
+        is handed out, in any order: what the order of the rows tells is tried only, and the sentence says so.
     sentence : str
         The verdict in words.
     finding : Finding, optional
@@ -78,11 +79,29 @@ def _worst(findings: Sequence[Finding], quantity: str, limit: float) -> Verdict:
         # bounds them all.
         views = dict.fromkeys(map(_view, released))
         whole = [one for one in released if one.source == ENTROPY]
-        verdicts += [
-            _at_most([one for one in released if _view(one) == view or one in whole], gaps, quantity, limit)
+        by_view = {
+            view: _at_most(
+                [one for one in released if _view(one) == view or one in whole], gaps, quantity, limit
+            )
             for view in views
-        ] or [_not_measured(f"max_{quantity}", limit, _why_nothing(own, quantity))]
+        }
+        order = by_view.get("order")
+        if order is not None and all(one.passed and (one.proved or one is order) for one in by_view.values()):
+            del by_view["order"]
+            by_view = {view: _in_any_order(one, order) for view, one in by_view.items()} or {"order": order}
+        verdicts += list(by_view.values()) or [
+            _not_measured(f"max_{quantity}", limit, _why_nothing(own, quantity))
+        ]
     return max(verdicts, key=_badness)
+
+
+def _in_any_order(verdict: Verdict, order: Verdict) -> Verdict:
+    """A proof is about what is handed out; the order of the rows can be changed, and is tried beside it."""
+    assert order.value is not None
+    assert order.finding is not None
+    unit = f" {order.finding.unit}" if order.finding.unit == "bits" else ""
+    said = f"Not covered: the order of the rows, where those tried reach {order.value:.4g}{unit} at most."
+    return replace(verdict, sentence=f"{verdict.sentence} {said}")
 
 
 def _view(finding: Finding) -> str:
@@ -106,7 +125,10 @@ def _at_most(released: Sequence[Finding], gaps: Sequence[Finding], quantity: str
     proofs = _ends([one for one in released if one.kind in ("exact", "upper bound")])
     least = min(proofs, key=_end, default=None)
     if least is not None and least[0] <= limit:
-        sentence = f"Passed: {quantity} is at most {_shown(*least)}, within {limit:g}, for every adversary."
+        sure = "" if least[1].interval is None else f", with {100 * least[1].confidence:g} % confidence"
+        sentence = (
+            f"Passed: {quantity} is at most {_shown(*least)}, within {limit:g}, for every adversary{sure}."
+        )
         return Verdict(name, limit, least[0], True, True, sentence, least[1])
     exact = [one for one in released if one.kind == "exact"]
     found = exact or [one for one in released if one.kind != "upper bound"] or list(released)
@@ -117,8 +139,8 @@ def _at_most(released: Sequence[Finding], gaps: Sequence[Finding], quantity: str
         )
     high, deciding = max(ends, key=_end)
     counted = [] if exact else list(gaps)
-    # Nobody guesses more than all, and nothing leaks more than an upper bound.
-    most = 1.0 if quantity == "success" else math.inf if least is None else least[0]
+    # Nobody guesses more than all, and nothing is above an upper bound.
+    most = least[0] if least is not None else 1.0 if quantity == "success" else math.inf
     total = max(high, min(high + sum(one.value for one in counted), most))
     sentence = _sentence(quantity, limit, high, total, deciding, counted)
     return Verdict(name, limit, total, total <= limit, False, sentence, deciding)

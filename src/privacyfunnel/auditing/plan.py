@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..attributes import Attribute
 from ..errors import InvalidInputError
+from ..sparse import Channel
 from .adversaries.bounds import check_honest, fold_numbers
 from .adversaries.clustering import ClusteringAdversary, NeighbourAdversary
 from .adversaries.supervised import (
@@ -40,6 +41,7 @@ from .attacks import (
 from .findings import About, Finding
 from .inputs import COMPONENTS, Given, Settings, Table
 from .measures.bits import attribute_findings, foreign_findings, symbol_gaps
+from .measures.certified import certificate_findings
 from .measures.guesses import Groups, group_findings
 from .measures.kept import KeptColumn, counted_findings
 from .measures.tables import record_findings
@@ -53,6 +55,11 @@ OWN = (
 MOST_EMBEDDED = 5_000
 #: Expected seconds from which on they are said before the work begins.
 LONG = 10.0
+#: Why there is no certificate of a finite alphabet.
+NOT_FRESH = (
+    "Upper bounds for every adversary below H(Y): nothing says that these records had no part in making the "
+    "mechanism. If they had none, pass fresh_records=True (--fresh-records)."
+)
 
 
 class Plan:
@@ -63,9 +70,14 @@ class Plan:
     """
 
     def __init__(
-        self, about: About, settings: Settings, given: Given, adversaries: Sequence[Any] | None
+        self,
+        about: About,
+        settings: Settings,
+        given: Given,
+        adversaries: Sequence[Any] | None,
+        fresh: bool = False,
     ) -> None:
-        self.about, self.settings, self.given = about, settings, given
+        self.about, self.settings, self.given, self.fresh = about, settings, given, fresh
         self.seed = settings.seed % 2**31
         self.rows = _sample(given.n, settings)
         everything = np.arange(given.n)
@@ -175,10 +187,12 @@ class Plan:
                 said.append("Clusters of an embedding (UMAP): part of effort thorough.")
             if self.settings.effort == "quick":
                 said.append("Neural networks, nearest neighbours and clusters: left out by effort quick.")
+        finite = given.release.letters is not None or draws[0].symbols is not None
+        if finite and not self.fresh:
+            said.append(NOT_FRESH)
         if given.release.letters is None and given.release.log_density is None:
-            said.append(
-                "I(Z;X) and upper bounds on I(Z;Y) below H(Y): the mechanism tells no density P(z|x)."
-            )
+            bounds = "" if finite else " and upper bounds on I(Z;Y) below H(Y)"
+            said.append(f"I(Z;X){bounds}: the mechanism tells no density P(z|x).")
         return said
 
     def announcement(self, seconds: float) -> str:
@@ -296,16 +310,38 @@ class Plan:
         release, about, mechanism = self.given.release, self.about, self.given.mechanism
         judged = [self.whole[name] for name in self.private]
         if release.letters is not None:
-            return [
+            return self._certificates(release.letters, mechanism.channel) + [
                 Computed(record_findings, (about, mechanism, release.letters, one.attribute, one.folds))
                 for one in judged
             ]
         attacks: list[Attack] = [Computed(foreign_findings, (about, codes, self.given.attributes))]
+        if codes.symbols is not None:
+            attacks += self._certificates(codes.symbols)
         attacks += [Computed(_group_findings, (about, codes, one.attribute)) for one in judged]
         if release.log_density is not None:
             arguments = about, release.log_density, codes, self.given.attributes
             attacks.append(Computed(density_findings, arguments))
         return attacks
+
+    def _certificates(self, letters: IntArray, channel: Channel | None = None) -> list[Attack]:
+        """Bounds for every adversary; none of numbers, which the audit itself has cut into classes."""
+        if not self.fresh:
+            return []
+        attributes = [self.whole[name].attribute for name in self.private]
+        n_x = int(letters.max()) + 1 if channel is None else len(channel)
+        return [
+            Computed(_certificate, (self.about, one, letters, n_x, channel))
+            for one in attributes
+            if one.values is None
+        ]
+
+
+def _certificate(
+    about: About, attribute: Attribute, letters: IntArray, n_x: int, channel: Channel | None
+) -> list[Finding]:
+    counts = np.zeros((n_x, attribute.n_classes))
+    np.add.at(counts, (letters, attribute.y), 1)
+    return certificate_findings(about.of(attribute), counts, channel)
 
 
 def kept_attacks(

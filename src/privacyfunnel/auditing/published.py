@@ -21,7 +21,7 @@ from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS, Attribute
 from ..persistence import decode_labels, encode_labels
 from .adversaries.clustering import umap_embedding
-from .findings import ENTROPY, Finding, wilson_interval
+from .findings import CERTIFICATE, ENTROPY, Finding, wilson_interval
 from .inputs import Table
 
 To = Literal["nearest", "below", "above"]
@@ -116,6 +116,8 @@ def _constant_guesses(findings: Sequence[Finding]) -> set[tuple[str, str, str]]:
 
 
 def _rounded(finding: Finding, n: int, constant: bool = False) -> Finding:
+    if finding.source == CERTIFICATE:
+        return _raised(finding, size_step(n))
     guessed = constant and finding.quantity in GUESSED
     if guessed or finding.quantity in TELLS_SIZES or finding.source == ENTROPY:
         return _blurred(finding, size_step(n))
@@ -157,6 +159,15 @@ def _blurred(finding: Finding, step: float) -> Finding:
     half = _moved(max(finding.value - low, high - finding.value) + step, 2 * step, "above")
     low, high = max(value - half, 0.0), min(value + half, most)
     return replace(finding, value=value, interval=(min(round(low, 9), value), max(round(high, 9), value)))
+
+
+def _raised(finding: Finding, step: float) -> Finding:
+    """A certificate: of a release that tells nothing its success is the size of the largest class."""
+    if finding.unit == "share":
+        value = min(_moved(finding.value, step, "above"), 1.0)
+    else:
+        value = _moved(finding.value, min(step, FINE), "above")
+    return replace(finding, value=value, interval=(0.0, value))
 
 
 def _difference(finding: Finding, success: Finding | None, chance: Finding | None) -> Finding:

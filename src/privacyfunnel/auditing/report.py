@@ -15,7 +15,7 @@ from ..attributes import Attribute
 from ..errors import InvalidInputError
 from ..frames import make_frame
 from ..persistence import decode_labels, save_json
-from .findings import About, Finding, highest, released
+from .findings import About, Finding, guessed, highest
 from .gate import Verdict, judge
 from .inputs import without_seeds
 from .measures.bits import class_gaps
@@ -97,7 +97,7 @@ class AuditReport:
     @property
     def strongest(self) -> Finding | None:
         """The adversary with the highest success on what is released; None for a numeric attribute."""
-        return highest(released(self.find("success")))
+        return highest(guessed(self.findings))
 
     def summary(self) -> dict[str, Value]:
         """The numbers that people ask for first, as one flat row of JSON values.
@@ -111,6 +111,8 @@ class AuditReport:
         name, attribute, n_records, confidence, seconds, published
         success, success_low, success_high, success_kind, strongest, strongest_on
             The highest success on what is released, its interval, its adversary and what that looks at.
+        success_most
+            What nobody can exceed who sees one release, where it is certified.
         success_with_labels
             The same among those who learn from other people's classes: without clusters.
         chance, raw_success

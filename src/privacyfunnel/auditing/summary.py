@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .findings import Bracket, Finding, Told, attribute_names, before, highest, released
+from .findings import Bracket, Finding, Told, attribute_names, before, guessed, highest, released
 
 Value = float | int | str | bool | None
 
@@ -59,7 +59,7 @@ def _of_attribute(own: Sequence[Finding]) -> dict[str, Value]:
     clusters = [one for one in seen if one.quantity == "matched success" and one.on == "Z"]
     clusters.sort(key=lambda one: not one.source.startswith("UMAP"))
     clustering = {one.source for one in clusters}
-    labelled = highest(one for one in seen if one.quantity == "success" and one.source not in clustering)
+    labelled = highest(one for one in guessed(own) if one.source not in clustering)
     explained = highest(one for one in seen if one.quantity == "explained variance")
     raw_explained = None if explained is None else before(own, explained)
     return {
@@ -68,6 +68,7 @@ def _of_attribute(own: Sequence[Finding]) -> dict[str, Value]:
         "strongest": None if best is None else best.source,
         "strongest_on": None if best is None else best.on,
         "success_with_labels": _value(labelled),
+        "success_most": _value(told.most),
         "chance": _value(told.chance),
         "raw_success": _value(told.raw),
         **_numbers("leakage", leaked.lower or leaked.middle),

@@ -14,6 +14,7 @@ from .demo import demo
 from .encode import encode
 from .fit import fit
 from .frontier import frontier
+from .inspect import inspect
 from .key import key
 from .release import release
 from .reproduce import reproduce
@@ -36,6 +37,7 @@ def _paragraphs(text: str | None) -> str:
 
 for function, summary in (
     (demo, "Solve the paper's example with every method."),
+    (inspect, "Say which column tells what."),
     (solve, "Find the best release for one target."),
     (frontier, "Trace the whole trade-off."),
     (release, "Apply a mechanism to a table."),

@@ -104,13 +104,17 @@ OTHERS = {
         "Show a few records (images) and their reconstructions. The report is then as private as the data, "
         "and says so."
     ),
+    "fresh_records": flag(
+        "Say that the audited records had no part in making the mechanism. A release of symbols then gets "
+        "upper bounds that hold for every adversary."
+    ),
     "key": file(
         "The owner's key for fingerprints of the private data, made if there is none; keep it with the data. "
         "Without it only what is released is fingerprinted."
     ),
 }
 # What `privacyfunnel.audit` takes as it is.
-_HANDED_ON = ("many_draws", "n_repeats", "confidence", "n_jobs", "figures", "show_records")
+_HANDED_ON = ("many_draws", "n_repeats", "confidence", "n_jobs", "figures", "show_records", "fresh_records")
 
 
 @options.with_options({**SOURCES, **LIMITS, **OTHERS}, before="delimiter")
@@ -141,7 +145,7 @@ def audit(
     sources = Sources(release, delimiter, **options.listed(SOURCES, given))
     outputs, card, key = list(given["output"] or ()), given["card"], given["key"]
     _check_written(outputs, card, [*sources.files, *([] if key is None else [key])])
-    others = [given[name] for name in ("name", "key", "figures", "show_records")]
+    others = [given[name] for name in ("name", "key", "figures", "show_records", "fresh_records")]
     report = _saved_report(sources, any(others))
     if report is None:
         settings = {name: given[name] for name in _HANDED_ON} | {
@@ -292,12 +296,13 @@ def _facts(report: AuditReport) -> list[tuple[str, str, str]]:
         if told.best is not None:
             beside = [
                 f"{word} {signed(one)}"
-                for word, one in (("by chance", told.chance), ("from raw X", told.raw))
+                for word, one in (("nobody", told.most), ("by chance", told.chance), ("from raw X", told.raw))
                 if one is not None
             ]
             facts.append((f"{name} guessed", signed(told.best), "; ".join([who(told.best), *beside])))
         if told.leaked.findings:
-            facts.append(("I(Z;Y)", ", ".join(map(signed, told.leaked.findings)), ""))
+            remark = wording.of_upper(told.leaked.upper)
+            facts.append(("I(Z;Y)", ", ".join(map(signed, told.leaked.findings)), remark))
         if told.lift is not None:
             facts.append(("Worst off", f"{signed(told.lift)} of lift", wording.worst_off(report, name) or ""))
         facts += [

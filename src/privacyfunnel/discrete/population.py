@@ -33,6 +33,9 @@ def keep_limit(
     certified in an order that was fixed beforehand, each at the full level, until the first one fails. A
     false certificate needs the first candidate that really breaks the limit to pass, which has a probability
     of at most 1 − confidence; so no part of the level is lost to the number of candidates.
+
+    What is certified is the limit. The bound of the candidate that was taken may lie below it, but was picked
+    among several, and its own level does not allow for that.
     """
     if limit <= least:
         raise InfeasibleError(
@@ -46,10 +49,16 @@ def keep_limit(
         bound = certify(solution)
         if bound.value > limit:
             break
-        kept = replace(solution, certified=bound), share
+        kept = replace(solution, certified=_at(limit, bound)), share
         if solution.status is Status.INTERRUPTED:
             break
     return kept
+
+
+def _at(limit: float, bound: Measured) -> Measured:
+    """The certificate of the limit that the bound keeps."""
+    interval = None if bound.interval is None else replace(bound.interval, high=limit)
+    return replace(bound, value=limit, interval=interval)
 
 
 def refusal(measure: str, limit: float, least: float, certifier: Certifier) -> InfeasibleError:
@@ -121,10 +130,9 @@ def solve_for_population(
     unit = measures.scale.leakage_unit
     note = (
         f"With {100 * confidence:g} % confidence nobody learns more than "
-        f"{solution.certified.value:.4g}{unit} ({measures.leakage}) from the release of a new person: "
+        f"{target.value:g}{unit} ({measures.leakage}) from the release of a new person: "
         f"certified with {solution.certified.n_samples:,} records that had no part in it. It was solved for "
-        f"{solution.target.value:.4g}{unit}, {100 * share:g} % of the room up to the limit of "
-        f"{target.value:g}{unit}."
+        f"{solution.target.value:.4g}{unit}, {100 * share:g} % of the room up to this limit."
     )
     return replace(solution, notes=(note, *solution.notes), seconds=time.perf_counter() - begun)
 

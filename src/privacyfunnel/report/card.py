@@ -55,7 +55,8 @@ def _headline(report: AuditReport) -> list[Finding]:
     found: list[Finding | None] = []
     for name in wording.attributes(report):
         one = wording.told(report, name)
-        found += [one.best, one.chance, one.raw, *one.leaked.findings, one.lift, one.group, *one.unmeasured]
+        found += [one.best, one.most, one.chance, one.raw, *one.leaked.findings]
+        found += [one.lift, one.group, *one.unmeasured]
     found += wording.bracket(report, "utility").findings
     found += [wording.first(report, quantity) for quantity in ("psnr", "ssim")]
     found += [one for one in report.findings if one.quantity.startswith("task") and one.on == "Z"]

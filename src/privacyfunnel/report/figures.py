@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import IntArray
 from ..auditing import AuditReport, ClassTable, Finding
-from ..auditing.findings import released
+from ..auditing.findings import guessed, released
 from ..errors import InvalidInputError
 from ..plotting import COLOURS, FAINT, INK, import_figure, label_line, new_figure, plain, printable, tidy
 from .wording import SIGNS, chance, confusion_pair, interval, signed, view, who
@@ -40,7 +40,7 @@ def success_found(report: AuditReport, attribute: str) -> list[tuple[Finding, Fi
     """Success of each adversary on what is released, the highest first, and that of the same one on X."""
     found = [one for one in report.find("success") if one.attribute == attribute]
     raw = {one.source: one for one in found if one.on == "X"}
-    after = sorted(released(found), key=lambda one: -one.value)
+    after = sorted(guessed(found), key=lambda one: -one.value)
     return [(one, raw.get(one.source)) for one in after]
 
 

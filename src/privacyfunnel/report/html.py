@@ -153,7 +153,11 @@ def headline(report: AuditReport) -> list[dict[str, Any]]:
     for name in wording.attributes(report):
         told = wording.told(report, name)
         if told.best is not None:
-            beside = [("chance", told.chance), ("on raw records X", told.raw)]
+            beside = [
+                ("nobody more", told.most),
+                ("chance", told.chance),
+                ("on raw records X", told.raw),
+            ]
             tile(f"{name} guessed", told.best, wording.who(told.best), beside)
         if told.leaked.findings:
             shown, *others = sorted(told.leaked.findings, key=lambda one: one.kind != "exact")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..auditing import AuditReport, ClassTable, Finding, findings
 from ..auditing.audit import TRAINED_ON
-from ..auditing.findings import Bracket, Told, attribute_names, is_kept_view, kept_view, released
+from ..auditing.findings import Bracket, Told, attribute_names, is_kept_view, kept_view
 from ..errors import InvalidInputError
 
 #: The sign before a number says what it is, wherever it is printed.
@@ -78,6 +78,15 @@ def signed(finding: Finding) -> str:
 def interval(finding: Finding) -> str:
     """The ends of the interval, unit once: "64.9 to 70.7 %"; a dash where there is none."""
     return ends(*finding.interval, finding.unit) if finding.interval is not None else "–"
+
+
+def of_upper(finding: Finding | None) -> str:
+    """Whose bound it is, in a few words: a certificate holds for everybody, H(Y) says little."""
+    if finding is None or finding.source not in (findings.CERTIFICATE, findings.ENTROPY):
+        return ""
+    if finding.source == findings.ENTROPY:
+        return "≤ is all there is to know"
+    return f"≤ for every adversary, {100 * finding.confidence:g} %"
 
 
 def reach(finding: Finding) -> tuple[float, float]:
@@ -184,7 +193,7 @@ def strongest(report: AuditReport, attribute: str | None = None, source: str | N
     """The highest success on what is released, of one attribute or adversary where they are named."""
     found = [
         one
-        for one in released(report.find("success"))
+        for one in findings.guessed(report.findings)
         if attribute in (None, one.attribute) and source in (None, one.source)
     ]
     return findings.highest(found)
@@ -224,7 +233,11 @@ def sentence(report: AuditReport, attribute: str) -> str:
         for word, one in (("without the release", found.chance), ("with the raw records", found.raw))
     ]
     share = number(best.value, "share")
-    return f"{who} is right about {attribute} {share} of the time{seen}; {', '.join(others)}."
+    said = f"{who} is right about {attribute} {share} of the time{seen}; {', '.join(others)}."
+    if found.most is None or found.most.value >= 1:
+        return said
+    most, sure = number(found.most.value, "share"), f"{100 * found.most.confidence:g} % confidence"
+    return f"{said} Nobody who sees one release and nothing else is right more often than {most} ({sure})."
 
 
 def told(report: AuditReport, attribute: str | None = None) -> Told:

@@ -1,0 +1,107 @@
+"""pfunnel inspect: which column of a table tells what."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+from .checks import check_delimiter
+
+if TYPE_CHECKING:
+    from ..inspection import InspectedColumn, Inspection
+    from ..measured import Estimate
+
+#: Pairs that are printed.
+SHOWN_PAIRS = 5
+#: Where no column is private there is nothing but pairs.
+SHOWN_ALONE = 20
+
+
+def inspect(
+    data: options.Data,
+    private: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            show_default="every column against every other",
+            help="The column that must not be learned (Y). Repeat for several: their combination counts.",
+        ),
+    ] = None,
+    delimiter: options.Delimiter = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say which column tells what about a private one, and which to drop, protect or keep.
+
+    Of each column: its type, different, rare and missing values, how often the private value is guessed from
+    it alone, and the bits it tells, with a 95 % interval. In a CSV file a column whose values all look like
+    numbers is taken for numbers. Prints no value of any record.
+    """
+    check_delimiter(delimiter, [data])
+    from ..files import open_table
+    from ..inspection import inspect_tallies
+    from ..inspection.tallies import file_tallies
+    from .output import print_json
+
+    table = open_table(data, delimiter=delimiter)
+    table.require(private or ())
+    found = inspect_tallies(file_tallies(table), private or None)
+    if as_json:
+        print_json({"command": "inspect", "data": data, **found.to_dict()})
+    else:
+        _print(data, found)
+
+
+def _print(data: str, found: Inspection) -> None:
+    from .output import NumberTable, plural, show
+
+    label = " × ".join(found.private)
+    head = f"{data}: {plural(found.n_records, 'record')}, {plural(len(found.columns), 'column')}"
+    parts: list[Any] = [found.summary, f"{head}{f' beside {label}' if label else ''}."]
+    if found.private:
+        columns = ["column", "type", "values", "rare", "missing", "guessed", "bits", "interval", "advice"]
+        table = NumberTable(columns, n_text=2)
+        for one in found.columns:
+            table.add_row(*_cells(one))
+        parts += [
+            "",
+            table,
+            "rare: records with a value that fewer than ten have. "
+            f"guessed: how often {label} is guessed from the column alone, against "
+            f"{100 * (found.chance or 0):.1f} % without it. bits: what it tells, of {found.entropy:.3f}.",
+        ]
+        parts += [f"{one.name}: {one.reason}." for one in found.columns if one.advice == "drop"]
+    if found.pairs:
+        table = NumberTable(
+            ["two columns", "guessed", "bits", "interval"] if label else ["two columns", "bits", "interval"]
+        )
+        for pair in found.pairs[: SHOWN_PAIRS if label else SHOWN_ALONE]:
+            cells = [" and ".join(pair.columns)]
+            cells += [_share(pair.guessed)] if label else []
+            table.add_row(*cells, *_bits(pair.bits))
+        parts += ["", f"Together about {label}:" if label else "About each other:", table]
+    parts += [*found.notes, "Estimates from counts; intervals hold in 95 of 100 cases, each by itself."]
+    if found.private and (names := found.advised("protect")):
+        first, named = names[0], "".join(f" --private {quote(name)}" for name in found.private)
+        parts.append(f"Next: pfunnel solve {quote(data)} --public {quote(first)}{named} --max-leakage 0.01")
+    show(*parts)
+
+
+def _cells(one: InspectedColumn) -> list[str]:
+    values = "many" if one.n_values is None else f"{one.n_values:,}"
+    missing = "–" if one.n_missing is None else f"{one.n_missing:,}"
+    rare = "–" if one.rare is None else f"{100 * one.rare:.1f} %"
+    return [one.name, one.kind, values, rare, missing, _share(one.guessed), *_bits(one.bits), one.advice]
+
+
+def _share(number: Estimate | None) -> str:
+    return "–" if number is None else f"{100 * number.value:.1f} %"
+
+
+def _bits(number: Estimate | None) -> list[str]:
+    if number is None:
+        return ["not measured", "–"]
+    low, high = number.interval
+    return [f"≈ {number.value:.4f}", f"{low:.4f}–{high:.4f}"]

@@ -1,0 +1,242 @@
+"""Counts of combinations of columns, made where the records are: in memory, in an engine, in a file.
+
+Only the counts reach memory: a lazy frame is grouped by its engine, a file is read batch by batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..alphabet import canonical_label
+from ..arrays import FloatArray
+from ..counting import run_lazily
+from ..errors import InvalidInputError
+from ..files import CsvFile, TableFile
+
+#: Values of a column that are listed; a column with more is cut into bins, or not counted.
+MOST_LISTED = 100_000
+#: Records of a lazy frame that are looked at before its values are listed.
+PROBED = 20_000
+#: Numbers of each batch of a file that its quantiles are taken from.
+SAMPLED = 4_096
+
+
+@dataclass(frozen=True)
+class Key:
+    """A column as it is counted: by its values, or numbers and dates by the bins between these edges."""
+
+    name: str
+    edges: tuple[Any, ...] | None = None
+    is_float: bool = False
+
+    def expression(self) -> Any:
+        """The value or the number of the bin, in narwhals' words; missing stays missing."""
+        import narwhals as nw
+
+        column = nw.col(self.name)
+        if self.edges is None:
+            return column
+        bins = nw.sum_horizontal(*[(column > edge).cast(nw.Int32) for edge in self.edges])
+        missing = column.is_null() | column.is_nan() if self.is_float else column.is_null()
+        return nw.when(~missing).then(bins)
+
+
+class Tallies:
+    """A table whose combinations of values are counted.
+
+    Parameters
+    ----------
+    parts : function
+        The records, anew at each call: frames of narwhals with the same columns. One may be lazy.
+    """
+
+    def __init__(self, parts: Callable[[], Iterable[Any]]) -> None:
+        self._parts = parts
+        first = next(iter(parts()), None)
+        if first is None:
+            raise InvalidInputError("There are no records; pass a table with at least one row.")
+        self.schema: dict[str, Any] = dict(first.collect_schema())
+        self.is_lazy = hasattr(first, "collect")
+
+    @classmethod
+    def of_frame(cls, frame: Any, where: str) -> Tallies:
+        """Of a data frame that narwhals reads; one in memory is counted by pyarrow."""
+        import narwhals as nw
+
+        try:
+            data = nw.from_native(frame)
+            data.collect_schema()
+        except nw.exceptions.DuplicateError:
+            raise InvalidInputError(f"{where}: two columns have the same name; rename one of them.") from None
+        except TypeError:
+            raise InvalidInputError(
+                f"{where}: a {type(frame).__name__} is no data frame; pass a pandas, polars, pyarrow or "
+                "DuckDB table."
+            ) from None
+        if isinstance(data, nw.DataFrame):
+            data = nw.from_native(_arrow(data))
+        return cls(lambda: [data])
+
+    def n_records(self) -> int:
+        """How many there are."""
+        import narwhals as nw
+
+        return sum(
+            int(run_lazily(part.select(n=nw.len()))["n"][0]) if self.is_lazy else len(part)
+            for part in self._parts()
+        )
+
+    def counts(
+        self, groups: Sequence[Sequence[Key]], most: int | None = None
+    ) -> list[Counter[tuple[Hashable, ...]] | None]:
+        """For each group of columns how many records have each combination of values, in one pass.
+
+        None where a group has more than `most` combinations.
+        """
+        totals: list[Counter[tuple[Hashable, ...]] | None] = [Counter() for _ in groups]
+        for part in self._parts():
+            for i, (keys, total) in enumerate(zip(groups, totals, strict=True)):
+                if total is None:
+                    continue
+                for combination, n in self._grouped(part, keys, most):
+                    total[combination] += n
+                if most is not None and len(total) > most:
+                    totals[i] = None
+        return totals
+
+    def _grouped(
+        self, part: Any, keys: Sequence[Key], most: int | None
+    ) -> Iterable[tuple[tuple[Hashable, ...], int]]:
+        import narwhals as nw
+
+        names = [f"k{i}" for i in range(len(keys))]
+        chosen = part.select(**{name: key.expression() for name, key in zip(names, keys, strict=True)})
+        grouped = chosen.group_by(*names).agg(nw.len().alias("n"))
+        if self.is_lazy:
+            grouped = run_lazily(grouped if most is None else grouped.head(most + 1))
+        columns = [_plain(grouped[name].to_list()) for name in names]
+        return zip(zip(*columns, strict=True), map(int, grouped["n"].to_list()), strict=True)
+
+    def values(self, names: Sequence[str]) -> dict[str, Counter[Hashable] | None]:
+        """For each column how many records have each value; None where there are too many to be listed."""
+        listed = [name for name in names if not (self.is_lazy and self.seldom_repeats(name))]
+        found = self.counts([[Key(name)] for name in listed], MOST_LISTED)
+        result: dict[str, Counter[Hashable] | None] = dict.fromkeys(names)
+        for name, one in zip(listed, found, strict=True):
+            result[name] = None if one is None else Counter({value: n for (value,), n in one.items()})
+        return result
+
+    def quantiles(self, names: Sequence[str], shares: FloatArray) -> dict[str, list[float]]:
+        """Of the finite numbers of columns; of a file roughly, from some records of each batch."""
+        import narwhals as nw
+
+        pooled: dict[str, list[FloatArray]] = {name: [] for name in names}
+        for part in self._parts() if names else ():
+            for name in names:
+                finite = part.select(v=nw.col(name).cast(nw.Float64)).filter(nw.col("v").is_finite())
+                if self.is_lazy:
+                    asked = [nw.col("v").quantile(q, "linear").alias(f"q{i}") for i, q in enumerate(shares)]
+                    row = run_lazily(finite.select(*asked))
+                    pooled[name] = [np.array([float(row[q][0]) for q in row.columns])]
+                    continue
+                values = finite["v"].to_numpy()
+                pooled[name].append(values[:: max(1, len(values) // SAMPLED)])
+        if self.is_lazy:
+            return {name: parts[0].tolist() for name, parts in pooled.items()}
+        return {name: np.quantile(np.concatenate(parts), shares).tolist() for name, parts in pooled.items()}
+
+    def seldom_repeats(self, name: str) -> bool:
+        """Whether the first records have so many different values that listing all would be vain."""
+        import narwhals as nw
+
+        first = next(iter(self._parts())).select(k=nw.col(name)).head(PROBED)
+        seen = (run_lazily(first) if self.is_lazy else first)["k"]
+        return len(seen) == PROBED and int(seen.n_unique()) > PROBED / 2
+
+
+def _plain(values: list[Any]) -> list[Hashable]:
+    """Values that compare as people expect; None for every missing one."""
+    return [None if _is_missing(value) else canonical_label(value) for value in values]
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _arrow(data: Any) -> Any:
+    """A frame in memory as a pyarrow table; a column of mixed objects as texts."""
+    import pyarrow as pa
+
+    columns = {}
+    for name in data.columns:
+        try:
+            columns[name] = data[name].to_arrow()
+        except (pa.ArrowException, TypeError, ValueError):
+            columns[name] = pa.array([None if _is_missing(one) else str(one) for one in data[name].to_list()])
+    return _plain_table(pa.table(columns))
+
+
+def _plain_table(table: Any) -> Any:
+    """A pyarrow table that can be grouped: dictionaries in common, and nothing without a type."""
+    import pyarrow as pa
+
+    for i, name in enumerate(table.schema.names):
+        if pa.types.is_null(table.schema.field(i).type):
+            table = table.set_column(i, name, table.column(i).cast(pa.string()))
+    return table.unify_dictionaries()
+
+
+#: How whole numbers and numbers are written in a CSV file; 007 is a text.
+_WHOLE = r"^[+-]?(0|[1-9][0-9]{0,17})$"
+_NUMBER = r"^[+-]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
+
+
+def file_tallies(table: TableFile) -> Tallies:
+    """Of a CSV or Parquet file, which is read batch by batch, once for each question.
+
+    Columns of a CSV file that hold nothing but numbers are numbers.
+    """
+    import narwhals as nw
+    import pyarrow as pa
+
+    types = _written_types(table) if isinstance(table, CsvFile) else {}
+
+    def parts() -> Iterable[Any]:
+        for batch in table.batches(letters=table.columns):
+            columns = {
+                name: _read(column, types[name]) if name in types else column
+                for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            }
+            yield nw.from_native(_plain_table(pa.table(columns)))
+
+    return Tallies(parts)
+
+
+def _written_types(table: TableFile) -> dict[str, Any]:
+    """The columns of texts that are numbers, and which kind; one of missing values only is neither."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    open_ = {name: [_WHOLE, _NUMBER] for name in table.columns}
+    seen: set[str] = set()
+    for batch in table.batches(letters=table.columns):
+        for name, patterns in list(open_.items()):
+            texts = pc.utf8_trim_whitespace(batch.column(name).drop_null())
+            if len(texts):
+                seen.add(name)
+                fits = [one for one in patterns if pc.all(pc.match_substring_regex(texts, one)).as_py()]
+                open_[name] = fits
+    types = {_WHOLE: pa.int64(), _NUMBER: pa.float64()}
+    return {name: types[fits[0]] for name, fits in open_.items() if fits and name in seen}
+
+
+def _read(texts: Any, kind: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.cast(pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^\+", ""), kind)
