@@ -12,9 +12,9 @@ from ..alphabet import factorise
 from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS
 from ..errors import FileFormatError
+from ..frames import parse_type
 from ..persistence import decode_labels, encode_labels, require
 from .levels import MOST_VALUES
-from .natives import parse_type
 
 #: Texts of which at least this share is different are keys or names, and not released.
 KEY_SHARE = 0.9

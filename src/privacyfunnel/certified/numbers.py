@@ -11,10 +11,10 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..attributes import LEAST_RECORDS
 from ..errors import FileFormatError, InvalidInputError, shortened
+from ..frames import is_time, parse_type
 from ..persistence import require
 from .categories import block_scale, told_missing
 from .levels import Grid, find_levels, from_grid, grid_step, number_levels, to_grid
-from .natives import is_time, parse_type
 
 #: Whole numbers of which at least this share is different are keys, and not released.
 KEY_SHARE = 0.99

@@ -19,9 +19,9 @@ from ..alphabet import as_names, require_columns
 from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS
 from ..errors import FileFormatError, InvalidInputError, shortened
+from ..frames import BACKENDS, arrow_column, is_number, is_time, native_type, parse_type, read_frame
 from ..persistence import require
 from .categories import CategoryColumn
-from .natives import BACKENDS, arrow_column, is_number, is_time, native_type, parse_type, read_frame
 from .numbers import NumberColumn
 
 Column = NumberColumn | CategoryColumn

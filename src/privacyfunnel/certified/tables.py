@@ -36,9 +36,9 @@ from ..arrays import FloatArray, IntArray, uniform
 from ..attributes import LEAST_RECORDS
 from ..channels import as_channel
 from ..errors import FileFormatError, InvalidInputError
+from ..frames import make_native
 from ..persistence import require
 from ..sparse import SparseChannel
-from .natives import make_native
 from .numbers import NumberColumn
 from .schema import Column, TableSchema
 
