@@ -118,7 +118,7 @@ def _check_values(values: str, output: str, keep_public: bool) -> None:
         raise InvalidInputError(
             f"release_frame: output names the column of symbols, and values={values!r} releases none; leave "
             "one of them out.",
-            names=("values", "output"),
+            names=("values",),
         )
 
 
@@ -156,8 +156,9 @@ def _like(labels: Sequence[Any], at: IntArray, like: Any) -> Any:
         return _gather(labels, at, like, like.name)
     few = list(dict.fromkeys(labels))
     coded = pa.types.is_dictionary(column.type)
-    if coded:  # in the order in which they were declared, missing values last
-        place = {canonical_label(value): i for i, value in enumerate(column.dictionary.to_pylist())}
+    if coded:  # missing values last; in the order in which they were declared, if that means something
+        declared = column.dictionary.to_pylist() if column.type.ordered else []
+        place = {canonical_label(value): i for i, value in enumerate(declared)}
         few.sort(key=lambda label: (label is None, place.get(label, len(place))))
     number = {label: i for i, label in enumerate(few)}
     codes = np.array([number[label] for label in labels], dtype=np.intp)[at]

@@ -106,8 +106,12 @@ class TableSchema:
         coordinate of its own. A value that the schema does not know is one of the rest, or the average.
         """
         columns = self._arrow_columns(frame, "to_points")
-        parts = [one.points(column, "to_points") for one, column in zip(self.columns, columns, strict=True)]
-        return np.ascontiguousarray(np.concatenate(parts, axis=1))
+        points = np.empty((len(columns[0]), sum(one.width for one in self.columns)))
+        at = 0
+        for one, column in zip(self.columns, columns, strict=True):  # one after the other: they may be large
+            points[:, at : at + one.width] = one.points(column, "to_points")
+            at += one.width
+        return points
 
     def to_codes(self, frame: Any) -> list[IntArray]:
         """For each column the level of each record; −1 for what has none."""
