@@ -260,6 +260,33 @@ def test_all_symbols_together_are_all_records() -> None:
             np.testing.assert_allclose(table[kept & large], own[kept & large])
 
 
+def test_fewer_records_than_the_schema_was_read_from_are_still_no_secret() -> None:
+    """A level of ten records in the schema may be one of three among those that are counted."""
+    frame = pd.DataFrame(
+        {"a": ["x"] * 100 + ["y"] * 100 + ["rare"] * 12, "n": [1] * 100 + [2] * 100 + [3] * 12}
+    )
+    schema = TableSchema.read(frame)
+    assert [column.n_levels for column in schema.columns] == [3, 3]
+    tables = ColumnTables.count(schema, frame[:203], np.arange(203) % 2)
+    assert "rare" not in set(tables.draw(np.arange(4000) % 2, 0)["a"])
+    assert 3 not in set(tables.draw(np.arange(4000) % 2, 0)["n"])
+    few = ColumnTables.count(schema, frame[:3], np.zeros(3, dtype=int))
+    for table in few.tables:
+        np.testing.assert_allclose(table, 1 / 3)
+
+
+def test_soft_counts_are_told_from_ten_on() -> None:
+    frame = pd.DataFrame({"a": ["x"] * 500 + ["y"] * 500})
+    weights = np.zeros((1000, 2))
+    weights[:, 0], weights[:, 1] = 0.99, 0.01
+    weights[500:] = [0.01, 0.99]
+    table = tables_of(frame, weights).tables[0]
+    # Five soft records of the other value are no ten: both values of a symbol are one rest, as overall.
+    np.testing.assert_allclose(table, 0.5, atol=1e-9)
+    weights[:500], weights[500:] = [0.9, 0.1], [0.1, 0.9]
+    np.testing.assert_allclose(tables_of(frame, weights).tables[0], [[0.9, 0.1], [0.1, 0.9]])
+
+
 def test_a_symbol_of_few_records_draws_like_the_others() -> None:
     frame = pd.DataFrame({"a": ["x"] * 300 + ["y"] * 305})
     symbols = np.array([0] * 600 + [1] * 5)
@@ -325,6 +352,8 @@ def odd_columns() -> dict[str, Any]:
         "zone": pd.Series([datetime(2024, 3, 1 + i % 2, 12, tzinfo=rome) for i in range(n)]),
         "money": pd.Series([Decimal("1.25"), Decimal("2.50")] * (n // 2), dtype=object),
         "count": pd.array([1, 2, None] * (n // 3), dtype="Int64"),
+        "round money": pd.Series([Decimal("1000.00"), Decimal("250000.00")] * (n // 2), dtype=object),
+        "fine money": pd.Series([Decimal("-0.0000000001"), Decimal("0.0000000003")] * (n // 2), dtype=object),
         "clock": pd.Series([time(8, 30), time(9, 0)] * (n // 2), dtype=object),
         "length": pd.Series([timedelta(hours=1), timedelta(hours=2)] * (n // 2)),
         "arrow": pd.array([1, 2] * (n // 2), dtype="int8[pyarrow]"),

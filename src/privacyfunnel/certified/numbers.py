@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,8 @@ class NumberColumn:
         time = is_time(column.type)
         accuracy = 1e-6 if column.type in (pa.float32(), pa.float16()) else 1e-12
         step = grid_step(there, time=time, accuracy=accuracy)
-        step = max(step, 1.0) if whole else step
+        if whole or pa.types.is_decimal(column.type):  # no finer than the type
+            step = max(step, 1.0 if whole else 10.0**-column.type.scale)
         numbers = to_grid(there, step)
         starts, stops = number_levels(numbers)
         clipped = _clipped(there, starts, stops, step)
@@ -151,10 +153,10 @@ class NumberColumn:
         mask = gaps if gaps.any() else None
         if pa.types.is_null(kind):
             return pa.nulls(len(gaps))
-        if pa.types.is_decimal(kind) and self.step < 1:
+        if pa.types.is_decimal(kind):
             whole = pa.array(numbers.astype(np.int64), mask=mask).cast(pa.decimal128(19, 0))
-            unit = pa.scalar(f"{self.step:.9f}").cast(pa.decimal128(10, 9))
-            return pc.multiply(whole, unit).cast(kind, safe=False)
+            unit = Decimal(1).scaleb(round(np.log10(self.step)))
+            return pc.multiply(whole, pa.scalar(unit)).cast(kind, safe=False)
         values = from_grid(numbers, self.step)
         if pa.types.is_floating(kind):
             return pa.array(values, mask=mask).cast(kind, safe=False)

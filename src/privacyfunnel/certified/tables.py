@@ -231,8 +231,10 @@ def _counted(matrix: Any, codes: IntArray, n_levels: int) -> FloatArray:
 def _merged(counts: FloatArray, column: Column) -> FloatArray:
     """P(level|z) of which only numbers of at least ten records are told; see the top of the file."""
     n_ordered = column.n_values if isinstance(column, NumberColumn) else 0
+    # These may be fewer records than the schema was read from.
     overall = counts.sum(axis=0)
-    if not overall.any():  # no record has any level of the schema
+    overall = np.where(overall >= _ENOUGH, overall, 0.0)
+    if not overall.any():
         return np.full(counts.shape, 1.0 / counts.shape[1])
     groups = _grouped(counts, n_ordered)
     n_z, n_levels = counts.shape
@@ -247,13 +249,13 @@ def _merged(counts: FloatArray, column: Column) -> FloatArray:
     is_rest = groups == 2 * n_levels
     pooled = np.where(is_rest, counts, 0.0).sum(axis=0)
     inside = np.where(is_rest, np.where(pooled >= _ENOUGH, pooled, 0.0), overall)
-    inside = np.where(in_groups(inside) > 0, inside, overall)
+    for fallback in (overall, np.ones(n_levels)):
+        inside = np.where(in_groups(inside) > 0, inside, fallback)
     masses, raised = in_groups(counts), np.ones(n_levels)
     for _ in range(_ROUNDS):
-        sums = in_groups(inside * raised)
-        table = masses * np.divide(inside * raised, sums, out=np.zeros_like(counts), where=sums > 0)
+        table = masses * inside * raised / in_groups(inside * raised)
         made = table.sum(axis=0)
-        raised = raised * np.divide(overall, made, out=np.ones_like(made), where=made > 0)
+        raised = raised * np.divide(overall, made, out=np.ones_like(made), where=(made > 0) & (overall > 0))
     totals = table.sum(axis=1, keepdims=True)
     return np.where(totals > 0, table / np.where(totals > 0, totals, 1.0), overall / overall.sum())
 
