@@ -451,6 +451,7 @@ def test_few_rows(kind: str, n: int) -> None:
     ("frame", "words"),
     [
         (lambda: pd.DataFrame({"x": [np.inf] + [1.0] * 30}), "'x' is infinite in 1 of 31 records"),
+        (lambda: pd.DataFrame({"x": [1e200, np.inf] + [1.0] * 30}), "infinite or beyond ±1e+19 in 2 of 32"),
         (lambda: pd.DataFrame([[1, 2]] * 30, columns=["a", "a"]), "two columns have the same name"),
         (lambda: pa.table([[1] * 30, [2] * 30], names=["a", "a"]), "two columns have the same name"),
         (lambda: pd.DataFrame([[1, 2]] * 30), "names of columns must be texts; 0 is a int"),

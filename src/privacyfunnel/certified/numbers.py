@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..attributes import LEAST_RECORDS
+from ..attributes import LARGEST, LEAST_RECORDS
 from ..errors import FileFormatError, InvalidInputError, shortened
 from ..frames import is_time, parse_type
 from ..persistence import require
@@ -240,7 +240,7 @@ def _in_microseconds(kind: Any) -> Any:
 
 
 def _as_numbers(name: str, column: Any, where: str) -> FloatArray:
-    """float64, NaN where a value is missing; InvalidInputError for infinite numbers."""
+    """float64, NaN where a value is missing; InvalidInputError for infinite and very large numbers."""
     import pyarrow as pa
 
     if pa.types.is_null(column.type):
@@ -248,10 +248,12 @@ def _as_numbers(name: str, column: Any, where: str) -> FloatArray:
     if is_time(column.type):
         column = column.cast(_in_microseconds(column.type), safe=False).cast(pa.int64())
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
-    if n_infinite := int(np.count_nonzero(np.isinf(values))):
+    large = np.abs(values) > LARGEST
+    if n_large := int(np.count_nonzero(large)):
+        what = "infinite" if np.isinf(values[large]).all() else f"infinite or beyond ±{LARGEST:g}"
         raise InvalidInputError(
-            f"{where}: column {shortened(name)} is infinite in {n_infinite} of {values.size} records; make "
-            "these missing, or drop the column."
+            f"{where}: column {shortened(name)} is {what} in {n_large} of {values.size} records; make these "
+            "missing, or drop the column."
         )
     return values
 
