@@ -33,7 +33,7 @@ LAYERS = [
     {"files"},
     {"solution", "uncertainty", "certificate", "tradeoff"},
     {"discrete", "auditing", "datasets"},
-    {"learned", "estimators", "inspection"},
+    {"learned", "estimators", "certified", "inspection"},
     {"sweep"},
     {"experiments", "plotting", "report"},
     {"cli", "__main__"},
