@@ -84,7 +84,7 @@ def test_solver_behaviour(run):
 def test_local_gaps(run):
     printed = run("local_gaps.py", "--quick")
     above = [float(value) for value in re.findall(r"best +(-?\d\.\d+) bit above", printed)]
-    assert len(above) == 12
+    assert len(above) == 14
     assert min(above) >= -1e-5
 
 
