@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ..arrays import FloatArray
 from ..solution import Status
 from .batch import Run, Task
-from .dca import Dca, DcaState, _arrays, _evaluate
+from .dca import Dca, DcaState, arrays_of, evaluate
 from .kernels import normalise_log_rows
 from .problem import NATS_PER_BIT, Problem
 
@@ -50,11 +50,11 @@ class Em(Dca):
             kept, direction = log_p.copy(), state.direction[task]
             log_p += direction
             normalise_log_rows(log_p, p)
-            after = _evaluate(log_p, p, state.beta[task], *_arrays(problem), direction)
+            after = evaluate(log_p, p, state.beta[task], *arrays_of(problem), direction)
             if after > before:  # a fixed point but for rounding
                 log_p[:] = kept
                 normalise_log_rows(log_p, p)
-                after = _evaluate(log_p, p, state.beta[task], *_arrays(problem), direction)
+                after = evaluate(log_p, p, state.beta[task], *arrays_of(problem), direction)
                 after = min(after, before)
             state.objective[task] = after
 
