@@ -103,7 +103,8 @@ def solve(
         For `population`: other records of the population, instead of a third of these.
     method : str
         ``exact`` (with a certificate), ``dca`` (monotone, the default local solver), ``dca-ridge`` and
-        ``dca-sparse`` (the paper's two), ``greedy``, ``submodular`` (deterministic maps), ``splitting``.
+        ``dca-sparse`` (the paper's two), ``em`` and ``splitting`` (baselines), ``greedy``,
+        ``submodular`` (deterministic maps).
         ``auto`` tries ``exact`` for 20 seconds (or `time_limit`, if that is less). If that proves no optimum,
         ``dca`` goes on from its release, and the bound is kept. `Solution.method` and `Solution.notes` say
         what was done.
