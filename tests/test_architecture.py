@@ -32,7 +32,7 @@ LAYERS = [
     {"files"},
     {"solution", "uncertainty", "certificate", "tradeoff"},
     {"discrete", "auditing", "datasets"},
-    {"learned", "estimators"},
+    {"learned", "certified", "estimators"},
     {"sweep"},
     {"experiments", "plotting", "report"},
     {"cli", "__main__"},
