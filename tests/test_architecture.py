@@ -32,7 +32,7 @@ LAYERS = [
     {"files"},
     {"solution", "uncertainty", "certificate", "tradeoff"},
     {"discrete", "auditing", "datasets"},
-    {"learned", "certified", "estimators"},
+    {"learned", "estimators", "certified"},
     {"sweep"},
     {"experiments", "plotting", "report"},
     {"cli", "__main__"},

@@ -158,3 +158,149 @@ def test_derived_mechanisms_have_the_marginal_where_it_is_known(joint: pf.Joint)
         time_share([first, TableMechanism(np.eye(3), x_labels="abc", x_names=["job"])], [0.5, 0.5]).marginal
         is None
     )
+
+
+def test_solvers_know_the_letters_and_files_keep_them(joint: pf.Joint, tmp_path: Path) -> None:
+    first = TableMechanism.for_joint(joint, [[1, 0], [0.5, 0.5], [0, 1]])
+    for mechanism in (
+        first,
+        pf.solve(joint, beta=0.3, method="greedy").mechanism,
+        first.relabel(["left", "right"]),
+        first.compose(TableMechanism([[0.9, 0.1], [0.2, 0.8]])),
+        first.repeat(2),
+        time_share([first, TableMechanism.constant(joint)], [0.5, 0.5]),
+    ):
+        assert mechanism.p_x is not None
+        assert mechanism.p_x.tolist() == joint.p_x.tolist()
+        mechanism.save(tmp_path / "m.json")
+        assert pf.load(tmp_path / "m.json").p_x.tolist() == joint.p_x.tolist()
+    stranger = TableMechanism(np.eye(3), x_labels="abc", x_names=["job"])
+    assert time_share([first, stranger], [0.5, 0.5]).p_x is None
+    written = first.to_dict()
+    with pytest.raises(FileFormatError, match="p_x must have 3 entries, one a letter; it has 1"):
+        TableMechanism.from_dict({**written, "p_x": [1.0]})
+    old = TableMechanism.from_dict({key: written[key] for key in written if key != "p_x"})
+    for asked in (old.codebook, lambda: old.release_frame(pl.DataFrame({"job": ["a"]}), values="draw")):
+        with pytest.raises(
+            InvalidInputError, match=r"does not know P\(X\), .* solve again, or build it with p_x"
+        ):
+            asked()
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_drawn_letters_keep_name_type_and_distribution(kind: str, joint: pf.Joint) -> None:
+    mechanism = TableMechanism.for_joint(joint, [[1, 0], [0.5, 0.5], [0, 1]])
+    jobs = np.array(list("abc"))[np.random.default_rng(12).choice(3, 20_000, p=joint.p_x)]
+    frame = FRAMES[kind]({"key": list(range(20_000)), "job": jobs.tolist(), "sex": ["f", "m"] * 10_000})
+    drawn = mechanism.release_frame(frame, values="draw", keep="key", rng=0)
+    assert type(drawn) is type(frame)
+    assert values(drawn, "key") == list(range(20_000))
+    counts = Counter(values(drawn, "job"))
+    assert chisquare([counts[letter] for letter in "abc"], 20_000 * joint.p_x).pvalue > 1e-6
+    # P(x̂|x) = Σ_z P(z|x) P(x̂|z): from the symbol alone, and not from the letter.
+    exact = mechanism.p_z_given_x @ mechanism.p_x_given_z(joint.p_x)
+    pairs = Counter(zip(jobs.tolist(), values(drawn, "job"), strict=True))
+    for i, x in enumerate("abc"):
+        found = [pairs[x, other] for other in "abc"]
+        at = exact[i] > 0
+        assert not any(n for n, there in zip(found, at, strict=True) if not there)
+        assert chisquare(np.array(found)[at], sum(found) * exact[i][at]).pvalue > 1e-6
+    typical = mechanism.release_frame(frame, values="typical", rng=0)
+    likeliest = [joint.x_labels[i] for i in mechanism.p_x_given_z(joint.p_x).argmax(axis=1)]
+    symbols = values(mechanism.release_frame(frame, rng=0))
+    assert values(typical, "job") == [likeliest[symbol] for symbol in symbols]
+    if kind != "pyarrow":
+        assert typical["job"].dtype == drawn["job"].dtype == frame["job"].dtype
+    else:
+        assert typical.schema.field("job").type == frame.schema.field("job").type
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_letters_of_several_columns_come_back_in_their_places(kind: str) -> None:
+    frame = FRAMES[kind](
+        {
+            "age": [30, 40] * 50,
+            "key": list(range(100)),
+            "job": ["x", "y", "z", "x"] * 25,
+            "sex": ["f", "m"] * 50,
+        }
+    )
+    joint = pf.Joint.from_frame(frame, public=["job", "age"], private="sex")
+    mechanism = TableMechanism.identity(joint)
+    for how in ("draw", "typical"):
+        released = mechanism.release_frame(frame, values=how, keep="key")
+        table = pa.table(released) if kind != "pandas" else pa.Table.from_pandas(released)
+        assert table.column_names == ["age", "key", "job"]
+        for name in table.column_names:
+            assert table[name].to_pylist() == values(frame, name)
+
+
+def test_types_of_letters_are_those_of_the_frame() -> None:
+    level = pd.Categorical(["lo", "hi", None] * 20, categories=["none", "hi", "lo"], ordered=True)
+    frame = pd.DataFrame(
+        {
+            "level": level,
+            "count": pd.array([1, 2, None] * 20, dtype="Int64"),
+            "small": np.array([1, 2, 3] * 20, dtype="int8"),
+            "day": pd.to_datetime(["2024-01-01", "2024-01-02", None] * 20),
+            "sex": ["f", "m"] * 30,
+        },
+        index=range(100, 160),
+    )
+    for name in frame.columns[:-1]:
+        joint = pf.Joint.from_frame(frame, public=name, private="sex", missing="letter")
+        released = TableMechanism.identity(joint).release_frame(frame, values="typical", keep="all")[name]
+        assert list(released.index) == list(frame.index)
+        if name == "level":  # a category that is no letter is not handed out
+            assert released.dtype == pd.CategoricalDtype(["hi", "lo"], ordered=True)
+        else:
+            assert released.dtype == frame[name].dtype
+        assert released.astype(str).tolist() == frame[name].astype(str).tolist()
+    enum = pl.DataFrame({"x": pl.Series(["a", "b"] * 9, dtype=pl.Enum(["b", "a"])), "y": [0, 1, 1] * 6})
+    joint = pf.Joint.from_frame(enum, public="x", private="y")
+    assert TableMechanism.identity(joint).release_frame(enum, values="typical")["x"].equals(enum["x"])
+    mixed = pd.DataFrame({"x": [1, "a"] * 9, "y": [0, 1, 1] * 6})
+    joint = pf.Joint.from_frame(mixed, public="x", private="y")
+    assert (
+        TableMechanism.identity(joint).release_frame(mixed, values="typical")["x"].tolist() == ["1", "a"] * 9
+    )
+
+
+def test_letters_that_never_occur_still_have_a_symbol() -> None:
+    joint = pf.Joint([[0.5, 0.5], [0, 0]], x_labels="ab", x_names="x", y_names="y")
+    mechanism = TableMechanism.for_joint(joint, [[1, 0, 0], [0, 1, 0]])
+    frame = pl.DataFrame({"x": ["a", "b"]})
+    for how in ("draw", "typical"):
+        assert values(mechanism.release_frame(frame, values=how), "x") == ["a", "b"]
+
+
+def test_what_letters_cannot_be_asked_for(joint: pf.Joint) -> None:
+    mechanism, frame = TableMechanism.identity(joint), pl.DataFrame({"job": ["a"]})
+    for how, words in (
+        ({"values": "mean"}, "values must be one of 'symbol', 'typical', 'draw'; it is 'mean'"),
+        ({"values": "draw", "keep_public": True}, "leave out keep_public"),
+        ({"values": "draw", "output": "w"}, "output names the column of symbols"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            mechanism.release_frame(frame, **how)
+
+
+def test_a_seeded_draw_does_not_repeat_the_numbers_of_the_symbols() -> None:
+    """The number that drew the symbol would draw the same letter again for each of its rows."""
+    joint = pf.Joint(np.full((2, 2), 0.25))
+    mechanism = TableMechanism.for_joint(joint, [[0.5, 0.5], [0.5, 0.5]])
+    frame = pl.DataFrame({"x": [0] * 2000})
+    drawn = values(mechanism.release_frame(frame, values="draw", rng=5), "x")
+    symbols = values(mechanism.release_frame(frame, rng=5))
+    assert 800 < sum(a == b for a, b in zip(drawn, symbols, strict=True)) < 1200
+
+
+def test_codebook_of_a_mechanism(joint: pf.Joint) -> None:
+    table = [[1, 0], [0.5, 0.5], [0, 1]]
+    book = TableMechanism.for_joint(joint, table, ["l", "r"]).codebook()
+    assert book["symbol"].tolist() == ["l", "r"]
+    assert book["share"].tolist() == pytest.approx([0.55, 0.45])
+    assert book["stands_for"].tolist() == ["a / b", "c / b"]
+    many = pf.Joint(np.full((10, 2), 0.05), x_labels=[(i, None) for i in range(10)], x_names=["i", "j"])
+    told = TableMechanism.constant(many).codebook()["stands_for"].tolist()
+    assert told == ["0, missing / 1, missing / 2, missing and 7 others"]

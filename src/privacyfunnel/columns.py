@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from .alphabet import Letters, as_names, column_values, require_columns, require_single_values
-from .arrays import IntArray, random_order
+from .alphabet import (
+    Letters,
+    as_names,
+    canonical_label,
+    column_values,
+    require_columns,
+    require_single_values,
+)
+from .arrays import IntArray, random_order, uniform
 from .errors import InvalidInputError, shortened
+from .frames import BACKENDS, arrow_column, make_native, native_type
+from .sparse import SparseChannel
 from .unknown import Unknown, UnknownLetters, check_unknown
 
 if TYPE_CHECKING:
     from .mechanism import Rng, TableMechanism
+
+#: What stands for a symbol in a released table.
+ValueKind = Literal["symbol", "typical", "draw"]
+#: What a codebook says of a symbol: its letters up to this share, and up to this many.
+TOLD_SHARE, TOLD_LETTERS = 0.8, 3
 
 
 def release_column(mechanism: TableMechanism, x: Any, rng: Rng) -> Any:
@@ -26,7 +40,7 @@ def release_column(mechanism: TableMechanism, x: Any, rng: Rng) -> Any:
     native = nw.from_native(x, pass_through=True, allow_series=True)
     if isinstance(native, nw.Series):
         symbols = mechanism._draw(_find(mechanism._letters, [native]), rng)
-        return _gather(mechanism, symbols, native, native.name).to_native()
+        return _gather(mechanism.z_labels, symbols, native, native.name).to_native()
     if isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InvalidInputError("release: this is a data frame; use release_frame.")
     if hasattr(x, "__array__"):
@@ -40,6 +54,7 @@ def release_frame(
     frame: Any,
     columns: str | Sequence[str] | None,
     *,
+    values: ValueKind,
     output: str,
     keep: str | Sequence[str],
     keep_public: bool,
@@ -59,25 +74,128 @@ def release_frame(
     private = [name for name in mechanism.private_names if name not in public]
     staying = {*kept_columns(keep, data.columns, public, private, "release_frame")}
     staying |= {name for name in private if keep_private} | {name for name in public if keep_public}
-    if output in staying.intersection(data.columns):
+    new = [output] if values == "symbol" else list(public)
+    _check_values(values, output, keep_public)
+    if found := [name for name in new if name in staying.intersection(data.columns)]:
         raise InvalidInputError(
-            f"release_frame: the frame already has a column {output!r}; pass another name as output."
+            f"release_frame: the frame already has a column {found[0]!r}; pass another name as output."
         )
-    # An int would start the same numbers again for the order as for the symbols.
-    generator = np.random.default_rng(rng) if shuffle and isinstance(rng, int) else rng
+    # An int would start the same numbers again for the order, and for the letters, as for the symbols.
+    again = shuffle or values == "draw"
+    generator = np.random.default_rng(rng) if again and isinstance(rng, int) else rng
     rows = search_letters(mechanism._letters, [data[name] for name in public])
     data, rows = _known_or(unknown, mechanism, data, public, rows)
     symbols = mechanism._draw(rows, generator)
-    released = _gather(mechanism, symbols, data[public[0]], output)
-    order = [name for name in data.columns if name in staying or name == public[0]]
-    at = order.index(public[0])
-    order[at : at + 1] = [*([public[0]] if keep_public else []), output]
-    result = data.with_columns(released).select(order)
+    if values == "symbol":
+        released = [_gather(mechanism.z_labels, symbols, data[public[0]], output)]
+    else:
+        released = _letter_columns(mechanism, values, symbols, [data[name] for name in public], generator)
+    order = [name for name in data.columns if name in staying or name in new or name == public[0]]
+    if values == "symbol":
+        at = order.index(public[0])
+        order[at : at + 1] = [*([public[0]] if keep_public else []), output]
+    result = data.with_columns(*released).select(order)
     if shuffle:
         result = result[random_order(len(result), generator)]
     if shuffle or keep != "all":
         result = nw.maybe_reset_index(result)
     return result.to_native()
+
+
+def _check_values(values: str, output: str, keep_public: bool) -> None:
+    if values not in get_args(ValueKind):
+        listed = ", ".join(map(repr, get_args(ValueKind)))
+        raise InvalidInputError(
+            f"release_frame: values must be one of {listed}; it is {values!r}.", names=("values",)
+        )
+    if values != "symbol" and keep_public:
+        raise InvalidInputError(
+            f"release_frame: with values={values!r} the released columns have the names of the public ones; "
+            "leave out keep_public.",
+            names=("values", "keep_public"),
+        )
+    if values != "symbol" and output != "z":
+        raise InvalidInputError(
+            f"release_frame: output names the column of symbols, and values={values!r} releases none; leave "
+            "one of them out.",
+            names=("values",),
+        )
+
+
+def _letter_columns(
+    mechanism: TableMechanism, values: str, symbols: IntArray, public: Sequence[Any], rng: Rng
+) -> list[Any]:
+    """Columns like the public ones: for each symbol the parts of its typical letter, or of one drawn."""
+    table = mechanism.letters_of_symbols
+    if values == "draw":
+        letters = table.draw(symbols, uniform(symbols.size, rng))
+    else:
+        letters = _likeliest(table)[symbols]
+    parts: list[Any] = [mechanism.x_labels]
+    if mechanism._letters.are_tuples:
+        parts = list(zip(*mechanism.x_labels, strict=True))
+    return [_like(part, letters, column) for part, column in zip(parts, public, strict=True)]
+
+
+def _likeliest(table: SparseChannel) -> IntArray:
+    """The letter of the largest entry of each row, the first of several."""
+    order = np.lexsort((table.symbols, -table.probabilities, table.rows))
+    return table.symbols[order[table.indptr[:-1]]]
+
+
+def _like(labels: Sequence[Any], at: IntArray, like: Any) -> Any:
+    """A narwhals column of labels, in the type of the column `like` where it can hold them all.
+
+    Of declared categories only those that are labels are declared again: the others may be somebody's.
+    """
+    import narwhals as nw
+    import pyarrow as pa
+
+    column = arrow_column(like)
+    if column is None or pa.types.is_null(column.type) or like.implementation.value not in BACKENDS:
+        return _gather(labels, at, like, like.name)
+    few = list(dict.fromkeys(labels))
+    coded = pa.types.is_dictionary(column.type)
+    if coded:  # missing values last; in the order in which they were declared, if that means something
+        declared = column.dictionary.to_pylist() if column.type.ordered else []
+        place = {canonical_label(value): i for i, value in enumerate(declared)}
+        few.sort(key=lambda label: (label is None, place.get(label, len(place))))
+    number = {label: i for i, label in enumerate(few)}
+    codes = np.array([number[label] for label in labels], dtype=np.intp)[at]
+    try:
+        known = pa.array(few, type=column.type.value_type if coded else column.type)
+        if coded:
+            there = known.drop_null()
+            indices = pa.array(codes, mask=codes >= len(there)).cast(column.type.index_type)
+            made = pa.DictionaryArray.from_arrays(indices, there, ordered=column.type.ordered)
+        else:
+            made = known.take(pa.array(codes))
+        frame = make_native(like.implementation.value, {like.name: made}, {like.name: native_type(like)})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return _gather(labels, at, like, like.name)
+    return _with_index(nw.from_native(frame, eager_only=True)[like.name], like)
+
+
+def codebook(mechanism: TableMechanism) -> dict[str, Any]:
+    """The columns of `TableMechanism.codebook`."""
+    table = mechanism.letters_of_symbols
+    p_z = mechanism.p_z(mechanism.p_x)  # type: ignore[arg-type]  # or there would be no table
+    order = np.lexsort((table.symbols, -table.probabilities, table.rows))
+    told = []
+    for symbol in range(mechanism.n_z):
+        entries = order[table.indptr[symbol] : table.indptr[symbol + 1]]
+        sums = np.cumsum(table.probabilities[entries])
+        n_told = min(int(np.searchsorted(sums, TOLD_SHARE)) + 1, TOLD_LETTERS, entries.size)
+        letters = [_in_words(mechanism.x_labels[i]) for i in table.symbols[entries[:n_told]].tolist()]
+        rest = "" if sums[n_told - 1] >= TOLD_SHARE else f" and {entries.size - n_told} others"
+        told.append(" / ".join(letters) + rest)
+    return {"symbol": column_values(mechanism.z_labels), "share": p_z, "stands_for": told}
+
+
+def _in_words(letter: Any) -> str:
+    if isinstance(letter, tuple):
+        return ", ".join(map(_in_words, letter))
+    return "missing" if letter is None else str(letter)
 
 
 def _eager(frame: Any) -> Any:
@@ -192,13 +310,19 @@ def _look_up(
         return of_values(list(zip(*lists, strict=True)) if letters.are_tuples else lists[0])
 
 
-def _gather(mechanism: TableMechanism, symbols: IntArray, like: Any, name: str) -> Any:
-    """A narwhals column of symbols, of the kind and with the index of the column `like`."""
+def _gather(labels: Sequence[Any], at: IntArray, like: Any, name: str) -> Any:
+    """A narwhals column of labels, of the kind and with the index of the column `like`."""
     import narwhals as nw
 
-    # Indexing a column of the few symbols is the native library's own fast path for any type.
-    few = nw.new_series(name, column_values(mechanism.z_labels), backend=like.implementation)
-    column = few[symbols]
+    # Indexing a column of the few labels is the native library's own fast path for any type.
+    few = nw.new_series(name, column_values(labels), backend=like.implementation)
+    return _with_index(few[at], like)
+
+
+def _with_index(column: Any, like: Any) -> Any:
+    """The column with the index of the column `like`, if that has one."""
+    import narwhals as nw
+
     if nw.maybe_get_index(like) is None:
         return column
     native = column.to_native()

@@ -1,11 +1,15 @@
-"""Data frames in whichever library the user has."""
+"""Data frames in whichever library the user has: made, and as columns of Arrow and back, types kept."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .errors import InvalidInputError
+from .errors import FileFormatError, InvalidInputError, shortened
+
+#: The libraries whose frames are taken apart and put together again.
+BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def make_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
@@ -61,3 +65,119 @@ def uniform(values: list[Any]) -> list[Any]:
     if len(kinds) <= 1 or kinds <= {int, float}:
         return [float(v) if v is not None and float in kinds else v for v in values]
     return [None if value is None else str(value) for value in values]
+
+
+def read_frame(frame: Any, where: str) -> Any:
+    """The frame as narwhals has it; InvalidInputError for what is lazy, none, or has a name twice."""
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        data = nw.from_native(frame, pass_through=True)
+    except DuplicateError:
+        raise InvalidInputError(f"{where}: two columns have the same name; rename one of them.") from None
+    if isinstance(data, nw.LazyFrame):
+        raise InvalidInputError(f"{where}: this frame is lazy and has no rows yet; call its collect() first.")
+    if not isinstance(data, nw.DataFrame) or data.implementation.value not in BACKENDS:
+        raise InvalidInputError(
+            f"{where}: a frame of pandas, polars or pyarrow is needed; this is a {type(frame).__name__}."
+        )
+    if wrong := [name for name in data.columns if not isinstance(name, str)]:
+        raise InvalidInputError(
+            f"{where}: names of columns must be texts; {shortened(wrong[0])} is a {type(wrong[0]).__name__}."
+        )
+    return data
+
+
+def arrow_column(series: Any) -> Any:
+    """A column of narwhals in one piece of Arrow; None if it has no type there that can be written down."""
+    import pyarrow as pa
+
+    try:
+        column = series.to_arrow()
+        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return column if parse_type(str(column.type)) == column.type else None
+    except (pa.ArrowException, FileFormatError, TypeError, ValueError):
+        return None
+
+
+def native_type(series: Any) -> str:
+    """What Arrow does not tell of the type of a column: the words of pandas, or that polars has an Enum."""
+    import narwhals as nw
+
+    if series.implementation.is_pandas():
+        return str(series.to_native().dtype)
+    return "enum" if series.implementation.is_polars() and series.dtype == nw.Enum else ""
+
+
+def parse_type(text: str) -> Any:
+    """The type of Arrow that is written so; nested types, bytes and extensions are none of these."""
+    import pyarrow as pa
+
+    if coded := re.fullmatch(r"dictionary<values=(.+), indices=(u?int\d+), ordered=([01])>", text):
+        values, indices, ordered = coded.groups()
+        return pa.dictionary(pa.type_for_alias(indices), parse_type(values), ordered == "1")
+    if zoned := re.fullmatch(r"timestamp\[(s|ms|us|ns), tz=(.+)\]", text):
+        return pa.timestamp(*zoned.groups())
+    if decimal := re.fullmatch(r"decimal(32|64|128|256)\((\d+), (-?\d+)\)", text):
+        bits, precision, scale = map(int, decimal.groups())
+        return getattr(pa, f"decimal{bits}")(precision, scale)
+    try:
+        found = pa.type_for_alias(text)
+    except ValueError:
+        found = None
+    if found is None or pa.types.is_binary(found) or pa.types.is_large_binary(found):
+        raise FileFormatError(f"there is no type {shortened(text)} of a column.")
+    return found
+
+
+def is_number(kind: Any) -> bool:
+    """Whether values of this type of Arrow have an order and a distance, or there are none."""
+    import pyarrow as pa
+
+    types = pa.types
+    plain = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return bool(plain or is_time(kind) or types.is_null(kind))
+
+
+def is_time(kind: Any) -> bool:
+    """Whether these are points or lengths of time."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_temporal(kind))
+
+
+def make_native(backend: str, columns: Mapping[str, Any], natives: Mapping[str, str]) -> Any:
+    """A frame of the library from columns of Arrow, in the types that `native_type` wrote."""
+    import pyarrow as pa
+
+    table = pa.table(dict(columns))
+    if backend == "pyarrow":
+        return table
+    if backend == "polars":
+        import polars as pl
+
+        made = {name: _polars_series(pl, name, column, natives[name]) for name, column in columns.items()}
+        return pl.DataFrame(made)
+    import pandas as pd
+
+    return pd.DataFrame({name: _pandas_series(pd, column, natives[name]) for name, column in columns.items()})
+
+
+def _polars_series(pl: Any, name: str, column: Any, native: str) -> Any:
+    made = pl.Series(name, column)
+    return made.cast(pl.Enum(column.dictionary.to_pylist())) if native == "enum" else made
+
+
+def _pandas_series(pd: Any, column: Any, native: str) -> Any:
+    """A column of pandas: through Arrow's own where the type is one, else through NumPy or objects."""
+    import pyarrow as pa
+
+    if native == "category":
+        return column.to_pandas()
+    if native.endswith("[pyarrow]") and not native.startswith("string"):
+        return pd.Series(pd.array(column, dtype=pd.ArrowDtype(column.type)))
+    if column.null_count and native[:1] in "IU" and pa.types.is_integer(column.type):
+        # Through floats, large numbers would be rounded.
+        return column.to_pandas(integer_object_nulls=True).astype(native)
+    return column.to_pandas().astype(native)

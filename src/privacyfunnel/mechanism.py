@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .alphabet import Letters, as_labels, as_names, label_array
 from .arrays import FloatArray, uniform
 from .channels import SUM_TOLERANCE, as_channel, conditional, posterior
+from .columns import ValueKind
 from .errors import FileFormatError, InvalidInputError, shortened
 from .joint import Joint
 from .sparse import (
@@ -64,6 +65,10 @@ class TableMechanism:
     marginal : (n_z,) array, optional
         P(Z) for the records that the mechanism was made for, from which `unknown="draw"` draws. Mechanisms of
         the solvers have it; None where it is not known.
+    p_x : (n_x,) array, optional
+        P(X) for these records, by which a symbol stands for letters: `release_frame(values="draw")`,
+        `codebook`. Mechanisms of the solvers have it, and so do their files: it tells how common each letter
+        is among the records, and nothing about private columns.
     """
 
     sparse: SparseChannel
@@ -72,6 +77,7 @@ class TableMechanism:
     x_names: tuple[str, ...]
     private_names: tuple[str, ...]
     marginal: FloatArray | None
+    p_x: FloatArray | None
 
     def __init__(
         self,
@@ -82,6 +88,7 @@ class TableMechanism:
         x_names: Sequence[str] = ("x",),
         private_names: Sequence[str] = (),
         marginal: ArrayLike | None = None,
+        p_x: ArrayLike | None = None,
     ) -> None:
         table = _as_sparse(p_z_given_x)
         setting = object.__setattr__
@@ -90,7 +97,8 @@ class TableMechanism:
         setting(self, "z_labels", as_labels(z_labels, table.shape[1], "TableMechanism: z_labels"))
         setting(self, "x_names", as_names(x_names))
         setting(self, "private_names", as_names(private_names))
-        setting(self, "marginal", None if marginal is None else _as_marginal(marginal, table.shape[1]))
+        setting(self, "marginal", _as_distribution(marginal, table.shape[1], "marginal", "symbol"))
+        setting(self, "p_x", _as_distribution(p_x, table.shape[0], "p_x", "letter"))
 
     @classmethod
     def for_joint(
@@ -110,6 +118,7 @@ class TableMechanism:
             x_names=joint.x_names,
             private_names=joint.y_names,
             marginal=_to_one(joint.p_x @ table),
+            p_x=joint.p_x,
         )
 
     @classmethod
@@ -151,6 +160,7 @@ class TableMechanism:
             "x_names": self.x_names,
             "private_names": self.private_names,
             "marginal": self.marginal,
+            "p_x": self.p_x,
         }
         return TableMechanism(**{**same, **changes})
 
@@ -197,6 +207,7 @@ class TableMechanism:
         frame: Any,
         columns: str | Sequence[str] | None = None,
         *,
+        values: ValueKind = "symbol",
         output: str = "z",
         keep: str | Sequence[str] = (),
         keep_public: bool = False,
@@ -212,6 +223,10 @@ class TableMechanism:
         frame : pandas, polars or pyarrow frame, or any other eager frame that narwhals reads
         columns : column names, optional
             The public columns, in the order of the parts of a letter; `x_names` by default.
+        values : {"symbol", "typical", "draw"}
+            What stands for a symbol: itself, its most probable letter, or a letter drawn from P(X|z). Letters
+            stand in the public columns, with their names and types. Both are made from the symbol alone and
+            leak no more than it. Drawn letters have the distribution P(X) again, typical ones have not.
         output : str
             Name of the column of symbols; it takes the place of the first public column.
         keep : column name, names or "all"
@@ -241,6 +256,7 @@ class TableMechanism:
             self,
             frame,
             columns,
+            values=values,
             output=output,
             keep=keep,
             keep_public=keep_public,
@@ -259,6 +275,35 @@ class TableMechanism:
                 names=("unknown",),
             )
         return self.marginal
+
+    @cached_property
+    def letters_of_symbols(self) -> SparseChannel:
+        """P(X|z) as rows (n_z, n_x); of a symbol that the letters of `p_x` never give, by P(z|x) alone."""
+        if self.p_x is None:
+            raise InvalidInputError(
+                "TableMechanism: this mechanism does not know P(X), by which a symbol stands for letters; "
+                "solve again, or build it with p_x=joint.p_x."
+            )
+        table = self.sparse
+        never = (self.p_x @ table == 0.0)[table.symbols]
+        weights = np.where(never, 1.0, self.p_x[table.rows]) * table.probabilities
+        # A symbol that is no letter's at all has no row; it is never released either.
+        idle = np.flatnonzero(np.bincount(table.symbols, minlength=self.n_z) == 0)
+        symbols, letters = np.concatenate([table.symbols, idle]), np.concatenate([table.rows, 0 * idle])
+        weights = np.concatenate([weights, np.ones(idle.size)])
+        totals = np.bincount(symbols, weights=weights, minlength=self.n_z)
+        return SparseChannel.from_entries(symbols, letters, weights / totals[symbols], (self.n_z, self.n_x))
+
+    def codebook(self) -> Any:
+        """A frame of the symbols: name, share of the records, and the letters that each stands for.
+
+        Of each symbol the most probable letters, at most three. A pandas frame if pandas is installed, else
+        polars, else a pyarrow table.
+        """
+        from .columns import codebook
+        from .frames import make_frame
+
+        return make_frame(codebook(self))
 
     def _draw(self, rows: NDArray[np.intp], rng: Rng) -> NDArray[np.intp]:
         """The symbol of each row of the table; of row −1 one drawn from P(Z)."""
@@ -386,6 +431,7 @@ class TableMechanism:
             "symbols": self.sparse.symbols.tolist(),
             "probabilities": self.sparse.probabilities.tolist(),
             **({} if self.marginal is None else {"p_z": self.marginal.tolist()}),
+            **({} if self.p_x is None else {"p_x": self.p_x.tolist()}),
         }
 
     @classmethod
@@ -393,7 +439,7 @@ class TableMechanism:
         """The mechanism of `to_dict`, checked like one given by hand; FileFormatError if it is none."""
         from .persistence import decode_labels, require
 
-        # Absent in files that were written before mechanisms knew of private columns, or of P(Z).
+        # Absent in files that were written before mechanisms knew of private columns, of P(Z), or of P(X).
         private = require(data, "private_names", list) if "private_names" in data else []
         z_labels = decode_labels(require(data, "z_labels", list))
         try:
@@ -411,6 +457,7 @@ class TableMechanism:
                 x_names=[str(name) for name in require(data, "x_names", list)],
                 private_names=[str(name) for name in private],
                 marginal=require(data, "p_z", list) if "p_z" in data else None,
+                p_x=require(data, "p_x", list) if "p_x" in data else None,
             )
         except InvalidInputError as error:
             raise FileFormatError(f"This is not a saved mechanism: {error}") from None
@@ -487,11 +534,13 @@ def _to_one(p_z: FloatArray) -> FloatArray:
     return p_z if abs(total - 1.0) <= 1e-12 else p_z / total
 
 
-def _as_marginal(values: ArrayLike, n_z: int) -> FloatArray:
-    table = as_channel(np.asarray(values)[None], "TableMechanism: marginal")
-    if table.shape[1] != n_z:
+def _as_distribution(values: ArrayLike | None, n: int, name: str, of: str) -> FloatArray | None:
+    if values is None:
+        return None
+    table = as_channel(np.asarray(values)[None], f"TableMechanism: {name}")
+    if table.shape[1] != n:
         raise InvalidInputError(
-            f"TableMechanism: marginal must have {n_z} entries, one a symbol; it has {table.shape[1]}."
+            f"TableMechanism: {name} must have {n} entries, one a {of}; it has {table.shape[1]}."
         )
     table.setflags(write=False)
     result: FloatArray = table[0]
@@ -532,4 +581,9 @@ def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> Tabl
         x_names=first.x_names,
         private_names=tuple(dict.fromkeys(name for m in mechanisms for name in m.private_names)),
         marginal=table[first.n_x :].dense()[0] if len(table) > first.n_x else None,
+        p_x=first.p_x if all(_same(first.p_x, m.p_x) for m in mechanisms) else None,
     )
+
+
+def _same(a: FloatArray | None, b: FloatArray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))

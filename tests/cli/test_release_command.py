@@ -329,3 +329,90 @@ def test_stdout_gets_csv_and_nothing_else(pfunnel: Run, people: Path, doubling: 
     assert ended.code == 0
     assert ended.out == out.read_text()
     assert ended.err.splitlines()[-1] == "note: left out: id, sex, note."
+
+
+@pytest.mark.parametrize("how", ["draw", "typical"])
+def test_letters_stand_in_the_public_columns(pfunnel: Run, people: Path, mechanism: Path, how: str) -> None:
+    out = people.with_name("out.csv")
+    ended = pfunnel("release", people, "-m", mechanism, "-o", out, "--values", how, "--keep", "id", "--json")
+    assert ended.code == 0
+    header, rows = read_csv(out)
+    assert header == ["id", "city"]
+    assert {row[1] for row in rows} <= {"Bonn", "Lima", "Oslo", "Rome"}
+    told = json.loads(ended.out)
+    assert (told["values"], told["column"], told["kept"]) == (how, None, ["id"])
+    assert told["left_out"] == ["sex", "note"]
+    ended = pfunnel("release", people, "-m", mechanism, "-o", out, "--values", how)
+    assert "Released city" in " ".join(ended.out.split())
+
+
+def test_codebook_is_written_beside_the_table(pfunnel: Run, people: Path, mechanism: Path) -> None:
+    out, book = people.with_name("out.csv"), people.with_name("book.csv")
+    ended = pfunnel("release", people, "-m", mechanism, "-o", out, "--codebook", book)
+    assert ended.code == 0
+    assert "Codebook" in ended.out
+    header, rows = read_csv(book)
+    assert header == ["symbol", "share", "stands_for"]
+    table = pf.load(mechanism)
+    assert [row[0] for row in rows] == [str(label) for label in table.z_labels]
+    assert sum(float(row[1]) for row in rows) == pytest.approx(1)
+    assert {part for row in rows for part in row[2].split(" / ")} == {"Bonn", "Lima", "Oslo", "Rome"}
+
+
+@pytest.mark.parametrize("shuffle", [[], ["--shuffle"]])
+def test_drawn_letters_keep_the_types_of_parquet(
+    pfunnel: Run, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffle: list[str]
+) -> None:
+    monkeypatch.setattr(base, "BATCH_ROWS", 7)
+    n = 60
+    table = pa.table(
+        {
+            "city": pa.array(["Rome", "Oslo", None] * 20).dictionary_encode(),
+            "floor": pa.array([1, 2, 3, 1, 2, None] * 10, pa.int8()),
+            "sex": ["f", "m"] * (n // 2),
+        }
+    )
+    source, made, out = (tmp_path / name for name in ("in.parquet", "m.json", "out.parquet"))
+    pq.write_table(table, source)
+    joint = pf.Joint.from_frame(table, public=["city", "floor"], private="sex", missing="letter")
+    pf.TableMechanism.identity(joint).save(made)
+    assert pfunnel("release", source, "-m", made, "-o", out, "--values", "draw", *shuffle).code == 0
+    released = pq.read_table(out)
+    assert released.schema.types == table.schema.types[:2]
+    rows = [tuple(row.values()) for row in table.drop_columns("sex").to_pylist()]
+    found = [tuple(row.values()) for row in released.to_pylist()]
+    assert sorted(map(str, found)) == sorted(map(str, rows))
+    assert shuffle or found == rows
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--values", "mean"], "'mean' is unknown; choose one of symbol, typical, draw"),
+        (
+            ["--values", "draw", "--column", "w"],
+            "--column names the column of symbols, and --values draw releases none",
+        ),
+        (["--values", "draw", "--keep-public"], "leave out --keep-public"),
+        (["--codebook", "out.csv"], "is another output too"),
+        (["--codebook", "book.txt"], "book.txt"),
+    ],
+)
+def test_values_that_cannot_be_written(
+    pfunnel: Run, people: Path, mechanism: Path, args: list[str], message: str
+) -> None:
+    out = people.with_name("out.csv")
+    named = [str(out.with_name(arg)) if arg.endswith((".csv", ".txt")) else arg for arg in args]
+    ended = pfunnel("release", people, "-m", mechanism, "-o", out, *named)
+    assert ended.code == 2
+    assert message in ended.err
+    assert not out.exists()
+
+
+def test_letters_need_a_mechanism_that_knows_them(pfunnel: Run, people: Path, doubling: Path) -> None:
+    out = people.with_name("out.csv")
+    for args in (["--values", "draw"], ["--codebook", out.with_name("book.csv")]):
+        ended = pfunnel("release", people, "-m", doubling, "-o", out, *args)
+        assert ended.code == 2
+        assert "does not know P(X)" in ended.err
+        assert not out.exists()

@@ -38,6 +38,19 @@ KEEPING = {
         choices=("error", "draw", "drop"),
         value="error",
     ),
+    "values": Option(
+        "What stands for a symbol: itself, its most probable letter, or a letter drawn from P(X|z). Letters "
+        "stand in the public columns; they are made from the symbol alone and leak no more than it.",
+        kind=str,
+        choices=("symbol", "typical", "draw"),
+        value="symbol",
+    ),
+    "codebook": Option(
+        "Write here what each symbol stands for: a table of symbols, their shares and letters.",
+        default="not written",
+        kind=str,
+        metavar="FILE",
+    ),
 }
 
 
@@ -56,7 +69,7 @@ def release(
             help="Where the table goes: .csv, .tsv (both also .gz) or .parquet; - is CSV on stdout.",
         ),
     ],
-    column: Annotated[str, typer.Option(metavar="NAME", help="Name of the released column.")] = "z",
+    column: Annotated[str, typer.Option(metavar="NAME", help="Name of the column of symbols.")] = "z",
     shuffle: options.Shuffle = False,
     spreadsheet_safe: options.SpreadsheetSafe = False,
     seed: options.UnsafeSeed = None,
@@ -64,13 +77,14 @@ def release(
     as_json: options.Json = False,
     **given: Any,
 ) -> None:
-    """Release a symbol for each record of DATA, drawn from the mechanism, and nothing but that.
+    """Release a symbol for each record of DATA, or a letter in its place, and nothing but that.
 
     Other columns leave only if they are named with --keep. The mechanism does not protect what they tell;
     'pfunnel solve' and 'pfunnel audit' measure it, with --keep too.
 
     Release once and hand out the result: a second release of the same records tells more.
     """
+    from ..columns import codebook as codebook_columns
     from ..files import STDOUT, open_table, open_writer
     from .output import plural, print_facts, print_json
 
@@ -78,22 +92,24 @@ def release(
     to_stdout = output == STDOUT
     if to_stdout and as_json:
         raise InvalidInputError("stdout cannot hold both the table and --json; name a file as --output.")
-    keep, keep_all, unknown = given["keep"], given["keep_all"], given["unknown"]
+    keep, keep_all, unknown, codebook = (given[name] for name in ("keep", "keep_all", "unknown", "codebook"))
     if keep and keep_all:
         raise InvalidInputError("--keep-all keeps every column that --keep can name; leave one of them out.")
-    if not to_stdout:
-        check_outputs([output], [data, mechanism])
-        check_table_name(output)
+    check_outputs([None if to_stdout else output, codebook], [data, mechanism])
+    for name in [*([] if to_stdout else [output]), *([codebook] if codebook else [])]:
+        check_table_name(name)
     check_spreadsheet_safe(spreadsheet_safe, output)
     check_delimiter(delimiter, [data, output])
     table_mechanism = _load(mechanism)
     table = open_table(data, delimiter=delimiter if is_csv(data) else None)
     names = _public(table_mechanism, given["public"])
     generator = _generator(seed)
-    how = {name: given[name] for name in ("keep_public", "keep_private", "unknown")}
+    how = {name: given[name] for name in ("values", "keep_public", "keep_private", "unknown")}
     how |= {"output": column, "keep": "all" if keep_all else tuple(keep or ()), "rng": generator}
     releasing = _Releasing(table, _of_texts(table_mechanism, table), names, how)
-    kept = [name for name in releasing.header if name != column]
+    released = [column] if given["values"] == "symbol" else list(names)
+    kept = [name for name in releasing.header if name not in released]
+    book = None if codebook is None else codebook_columns(table_mechanism)
     _warn(kept, names if given["keep_public"] else (), table_mechanism.private_names, keep_all, seed)
     strangers = releasing.strangers()
     n_records = 0
@@ -104,6 +120,8 @@ def release(
         for part in releasing.parts():
             writer.write(part)
             n_records += part.num_rows
+        if book is not None:  # if it cannot be written, there is no table either
+            _write_codebook(codebook, book, spreadsheet_safe and is_csv(codebook))
     left_out = [name for name in table.columns if name not in kept and name not in names]
     values: dict[str, Any] = {
         "command": "release",
@@ -112,7 +130,9 @@ def release(
         "output": output,
         "n_records": n_records,
         "replaced": list(names),
-        "column": column,
+        "column": column if given["values"] == "symbol" else None,
+        "values": given["values"],
+        "codebook": codebook,
         "n_z": table_mechanism.n_z,
         "kept": kept,
         "left_out": left_out,
@@ -129,14 +149,30 @@ def release(
     elif to_stdout:
         note(f"left out: {', '.join(left_out) or 'nothing'}.")
     else:
+        n_symbols = plural(table_mechanism.n_z, "symbol")
+        how_made = {
+            "symbol": f"{n_symbols}, in place of {', '.join(names)}",
+            "typical": f"most probable letters of {n_symbols}; not distributed like the data",
+            "draw": f"letters drawn for {n_symbols}; distributed like the data",
+        }
         facts = [
-            ("Released", column, f"{plural(table_mechanism.n_z, 'symbol')}, in place of {', '.join(names)}"),
+            ("Released", ", ".join(released), how_made[given["values"]]),
             ("Kept", ", ".join(kept) or "nothing else", "not protected" if kept else ""),
             ("Left out", ", ".join(left_out) or "nothing", ""),
             ("Order", "random" if shuffle else "that of the records", ""),
             ("Saved", output, f"{plural(n_records, 'record')} in {values['seconds']:.1f} s"),
         ]
+        facts += [("Codebook", codebook, f"what {n_symbols} stand for")] if codebook else []
         print_facts(f"{data}: {plural(n_records, 'record')} released.", facts)
+
+
+def _write_codebook(path: str, columns: dict[str, Any], spreadsheet_safe: bool) -> None:
+    import pyarrow as pa
+
+    from ..files import open_writer
+
+    with open_writer(path, spreadsheet_safe=spreadsheet_safe) as writer:
+        writer.write(pa.table(columns))
 
 
 def _load(path: str) -> TableMechanism:
@@ -194,6 +230,7 @@ class _Releasing:
             self.header: list[str] = self._released(self.table.schema().empty_table()).column_names
         except InvalidInputError as error:
             told = str(error).replace("pass another name as output", "choose another --column")
+            told = told.replace("output names", "--column names")
             told = told.removeprefix("release_frame: ")
             raise InvalidInputError(f"{self.table.path}: {told}", names=error.names) from None
         self.wanted = [name for name in self.wanted if name in self.public or name in self.header]

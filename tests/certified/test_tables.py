@@ -1,0 +1,538 @@
+"""Mixed frames as points and levels, and frames of the same schema drawn from symbols."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.sparse import csr_array
+
+from privacyfunnel.certified.levels import find_levels, grid_step, number_levels, roundest, to_grid
+from privacyfunnel.certified.tables import ColumnTables, TableSchema, _grouped, _merged
+from privacyfunnel.datasets import load_adult
+from privacyfunnel.errors import FileFormatError, InvalidInputError
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+N = 400
+RNG = np.random.default_rng(7)
+
+
+def people(kind: str = "pandas", n: int = N) -> Any:
+    """A frame with a column of every ordinary kind."""
+    rng = np.random.default_rng(3)
+    jobs = np.array(["clerk", "farmer", "pilot", "nurse"])[rng.choice(4, n, p=[0.5, 0.3, 0.15, 0.05])]
+    return FRAMES[kind](
+        {
+            "job": jobs.tolist(),
+            "age": rng.integers(18, 65, n).tolist(),
+            "height": rng.normal(170, 10, n).tolist(),
+            "member": [bool(x) for x in rng.random(n) < 0.3],
+            "born": [date(1970, 1, 1) + timedelta(days=int(d)) for d in rng.integers(0, 9000, n)],
+            "wage": np.exp(rng.normal(8, 2, n)).round(2).tolist(),
+        }
+    )
+
+
+def lists(frame: Any) -> dict[str, list[Any]]:
+    return nw.from_native(frame, eager_only=True).to_arrow().to_pydict()
+
+
+def tables_of(frame: Any, symbols: Any = None, **kwargs: Any) -> ColumnTables:
+    n = len(nw.from_native(frame, eager_only=True))
+    return ColumnTables.count(
+        TableSchema.read(frame, **kwargs), frame, np.zeros(n, dtype=int) if symbols is None else symbols
+    )
+
+
+def dtypes(frame: Any) -> dict[str, Any]:
+    if isinstance(frame, pa.Table):
+        return {field.name: field.type for field in frame.schema}
+    return dict(zip(frame.columns, frame.dtypes, strict=True))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_frame_comes_back_with_its_columns_types_and_kind(kind: str) -> None:
+    frame = people(kind)
+    tables = tables_of(frame, np.arange(N) % 3, drop="member")
+    wanted = {name: dtype for name, dtype in dtypes(frame).items() if name != "member"}
+    for released in (tables.draw([0, 1, 2] * 50, 0), tables.typical([0, 1, 2])):
+        assert type(released) is type(frame)
+        assert dtypes(released) == wanted
+        assert list(dtypes(released)) == list(wanted)
+    assert len(tables.draw([], 0)) == 0
+    assert dtypes(tables.draw([], 0)) == wanted
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_saved_rule_draws_the_same(kind: str) -> None:
+    tables = tables_of(people(kind), np.arange(N) % 3)
+    again = ColumnTables.from_dict(json.loads(json.dumps(tables.to_dict(), allow_nan=False)))
+    symbols = np.arange(300) % 3
+    assert lists(again.draw(symbols, 5)) == lists(tables.draw(symbols, 5))
+    assert lists(again.codebook()) == lists(tables.codebook())
+    assert again.schema.report == tables.schema.report
+    np.testing.assert_array_equal(again.schema.to_points(people()), tables.schema.to_points(people()))
+
+
+def test_points_give_every_column_the_same_weight() -> None:
+    schema = TableSchema.read(people())
+    points = schema.to_points(people())
+    assert points.dtype == np.float64
+    assert points.shape == (N, len(schema.point_columns))
+    np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-9)
+    of_columns = Counter[str]()
+    for name, variance in zip(schema.point_columns, points.var(axis=0).tolist(), strict=True):
+        of_columns[name] += variance
+    assert list(of_columns) == list(schema.names)
+    np.testing.assert_allclose(list(of_columns.values()), 1, atol=1e-6)
+
+
+def test_skewed_numbers_are_on_a_logarithmic_scale() -> None:
+    schema = TableSchema.read(people())
+    column = schema.columns[schema.names.index("wage")]
+    assert "logarithmic" in column.sentence
+    points = schema.to_points(people())[:, schema.point_columns.index("wage")]
+    assert np.abs(points).max() < 4
+    wages = np.array(lists(people())["wage"])
+    assert (np.diff(points[np.argsort(wages)]) >= 0).all()
+
+
+# What a release may tell.
+
+
+def rare_frame() -> pd.DataFrame:
+    """Values of one to nine records in every column, beside common ones."""
+    rng = np.random.default_rng(1)
+    n = 1000
+    names = np.array(["common", "usual"])[rng.integers(0, 2, n)].astype(object)
+    names[:9] = "NINE-PEOPLE"
+    names[9:20] = [f"SINGLE-{i}" for i in range(11)]
+    whole = rng.choice([10, 20, 30], n)
+    whole[:40] = 12345 + 77 * np.arange(40)
+    numbers = rng.normal(0, 1, n)
+    numbers[0], numbers[1] = 987654.321, -987654.321
+    days = np.array([datetime(2020, 1, 1) + timedelta(days=int(d)) for d in rng.integers(0, 5, n)])
+    days[0] = datetime(1931, 5, 17)
+    levels = ["a"] * 991 + ["LEVEL-RARE"] * 8 + ["b"]
+    level = pd.Categorical(levels, categories=["b", "LEVEL-RARE", "a", "UNUSED"])
+    return pd.DataFrame({"text": names, "whole": whole, "number": numbers, "day": days, "level": level})
+
+
+def rare_values(frame: pd.DataFrame) -> dict[str, set[Any]]:
+    return {name: {v for v, n in Counter(frame[name].tolist()).items() if n < 10} for name in frame.columns}
+
+
+def leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for one in value.values() for leaf in leaves(one)]
+    return [leaf for one in value for leaf in leaves(one)] if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize("symbols", [np.zeros(1000, dtype=int), np.arange(1000) % 7])
+def test_no_rare_value_is_saved(symbols: Any) -> None:
+    frame = rare_frame()
+    saved = tables_of(frame, symbols).to_dict()
+    text = json.dumps(saved)
+    for needle in ("NINE", "SINGLE", "LEVEL-RARE", "UNUSED"):
+        assert needle not in text
+    found = {leaf for leaf in leaves(saved) if isinstance(leaf, (int, float))}
+    rare = rare_values(frame)
+    days = {value.timestamp() * 1e6 for value in rare["day"]}
+    assert not found & {float(v) for v in rare["whole"]}
+    assert not found & rare["number"]
+    assert not found & days
+    # The extremes are clipped: no end of a level is near the largest number.
+    ends = [
+        end
+        for column in saved["schema"]["columns"]
+        if column["kind"] == "number"
+        for end in column["starts"] + column["stops"]
+        if column["name"] == "number"
+    ]
+    assert max(map(abs, ends)) < 4
+
+
+def test_no_rare_value_is_released() -> None:
+    frame = rare_frame()
+    released = tables_of(frame, np.arange(1000) % 3).draw(np.arange(3000) % 3, 0)
+    assert set(released["text"]) == {"common", "usual", "other"}
+    assert set(released["level"].cat.categories) == {"a"}
+    assert released["number"].abs().max() < 4
+    assert released["day"].min() >= datetime(2020, 1, 1)
+    # Of the 40 unusual whole numbers ranges are released, without the outermost ten on either side.
+    unusual = released["whole"][~released["whole"].isin([10, 20, 30])]
+    assert unusual.between(12345 + 77 * 9, 12345 + 77 * 31).all()
+    assert 0.02 < len(unusual) / 3000 < 0.06
+
+
+def test_ranges_hold_ten_records_and_clip_ten_on_either_side() -> None:
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 400))
+        numbers = np.sort((rng.normal(0, 10 ** rng.uniform(0, 5), n) * rng.choice([1, 30])).astype(np.int64))
+        starts, stops = number_levels(numbers)
+        assert starts.size or n < 10 or np.unique(numbers, return_counts=True)[1].max() < 10
+        if not starts.size:
+            continue
+        assert (stops > starts).all()
+        counts = np.bincount(find_levels(numbers, starts, stops), minlength=starts.size)
+        assert counts.sum() == n
+        wide = stops - starts > 1
+        assert (counts[~wide] >= 0).all()
+        assert counts[wide].min(initial=10) >= 9  # the nearest range takes in what a single point leaves
+        rare = np.array([v for v, c in Counter(numbers.tolist()).items() for _ in range(c) if c < 10])
+        if rare.size >= 20:
+            ranges = [(a, b) for a, b in zip(starts, stops, strict=True) if b - a > 1]
+            if ranges:
+                rare.sort()
+                assert min(a for a, _ in ranges) > rare[9] or rare[9] == rare[10]
+                assert max(b for _, b in ranges) <= rare[-10]
+
+
+def test_roundest() -> None:
+    assert [
+        roundest(36, 41),
+        roundest(101, 199),
+        roundest(7, 8),
+        roundest(-25, -12),
+        roundest(999, 1001),
+    ] == [*(40, 190, 8, -20, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        (np.arange(100) * 500.0, 100.0),
+        (np.arange(100) / 100, 0.01),
+        (RNG.normal(size=500), 1e-3),
+        (RNG.normal(size=500) * 1e-7, 1e-10),
+        (np.array([*np.arange(1000.0), 0.5]), 1.0),
+    ],
+)
+def test_step_of_a_grid(values: Any, step: float) -> None:
+    assert grid_step(values, time=False, accuracy=1e-12) == pytest.approx(step)
+    assert to_grid(values, step).dtype == np.int64
+
+
+def test_groups_of_a_symbol_are_never_of_fewer_than_ten() -> None:
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        counts = rng.poisson(rng.choice([0.3, 3, 12], size=(5, 1)), size=(5, 12)).astype(float)
+        n_ordered = int(rng.choice([0, 11, 12]))
+        groups = _grouped(counts, n_ordered)
+        for row, found in zip(counts, groups, strict=True):
+            sums = {g: row[found == g].sum() for g in set(found.tolist())}
+            rest = sums.pop(24, 0)
+            assert all(total >= 10 for total in sums.values())
+            assert rest == 0 or rest >= 10 or not sums
+            for group in sums:
+                members = np.flatnonzero(found == group)
+                if members.size > 1:  # neighbours, but for levels that are large enough by themselves
+                    between = np.arange(members[0], members[-1] + 1)
+                    assert members[-1] < n_ordered
+                    assert all(found[i] == group or row[i] >= 10 for i in between)
+
+
+def test_all_symbols_together_are_all_records() -> None:
+    rng = np.random.default_rng(0)
+    schema = TableSchema.read(people())
+    for column in schema.columns:
+        shape = (60, column.n_levels)
+        counts = rng.poisson(4, size=shape) + 10.0 * (rng.random(shape) < 0.3)
+        table = _merged(counts, column)
+        np.testing.assert_allclose(table.sum(axis=1), 1)
+        shares = counts.sum(axis=1) / counts.sum()
+        assert np.abs(shares @ table - counts.sum(axis=0) / counts.sum()).sum() / 2 < 0.005
+        large = counts >= 10
+        own = counts / counts.sum(axis=1, keepdims=True)
+        if column.name == "job":
+            kept = _grouped(counts, 0) != 2 * column.n_levels
+            np.testing.assert_allclose(table[kept & large], own[kept & large])
+
+
+def test_a_symbol_of_few_records_draws_like_the_others() -> None:
+    frame = pd.DataFrame({"a": ["x"] * 300 + ["y"] * 305})
+    symbols = np.array([0] * 600 + [1] * 5)
+    tables = tables_of(frame, symbols)
+    assert tables.tables[0][1].min() > 0.0 or tables.tables[0][1].max() == 1.0
+    assert tables.shares[1] == pytest.approx(5 / 605)
+
+
+def test_weights_count_as_symbols_do() -> None:
+    frame, schema = people(), TableSchema.read(people())
+    symbols = np.arange(N) % 3
+    dense = np.eye(3)[symbols]
+    made = [ColumnTables.count(schema, frame, w) for w in (symbols, dense, csr_array(dense))]
+    for other in made[1:]:
+        for a, b in zip(made[0].tables, other.tables, strict=True):
+            np.testing.assert_allclose(a, b)
+    soft = ColumnTables.count(schema, frame, np.full((N, 2), 0.5))
+    for table in soft.tables:
+        np.testing.assert_allclose(table[0], table[1])
+    assert ColumnTables.count(schema, frame, symbols, n_symbols=5).n_symbols == 5
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [np.zeros(3, dtype=int), np.full((N, 2), 0.6), np.zeros(N), -np.ones(N, dtype=int), np.eye(N)[:5]],
+)
+def test_weights_that_are_none(weights: Any) -> None:
+    with pytest.raises(InvalidInputError, match="weights must be a symbol"):
+        ColumnTables.count(TableSchema.read(people()), people(), weights)
+
+
+def test_symbols_that_are_none() -> None:
+    tables = tables_of(people())
+    for symbols in ([1], [-1], [0.5], [[0]]):
+        with pytest.raises(InvalidInputError, match="whole numbers from 0 to 0"):
+            tables.draw(symbols)
+
+
+def test_columns_are_drawn_independently_and_from_entropy() -> None:
+    frame = pd.DataFrame({"a": ["x", "y"] * 200, "b": ["x", "y"] * 200})
+    tables = tables_of(frame)
+    for rng in (None, 3, np.random.default_rng(0)):
+        drawn = tables.draw(np.zeros(4000, dtype=int), rng)
+        assert abs((drawn["a"] == drawn["b"]).mean() - 0.5) < 0.05
+    assert not tables.draw(np.zeros(400, dtype=int)).equals(tables.draw(np.zeros(400, dtype=int)))
+    assert tables.draw(np.zeros(400, dtype=int), 1).equals(tables.draw(np.zeros(400, dtype=int), 1))
+
+
+# Odd tables.
+
+
+def odd_columns() -> dict[str, Any]:
+    """Native columns of pandas of 60 records."""
+    n = 60
+    rome = ZoneInfo("Europe/Rome")
+    return {
+        "missing": pd.Series([None] * n, dtype=object),
+        "missing numbers": pd.Series([np.nan] * n),
+        "größe ✓": pd.Series(np.arange(n) % 3),
+        "maybe": pd.Series([True, False, None] * (n // 3), dtype=object),
+        "nullable flag": pd.array([True, False, None] * (n // 3), dtype="boolean"),
+        "level": pd.Categorical(["lo", "hi"] * (n // 2), categories=["none", "lo", "hi"], ordered=True),
+        "zone": pd.Series([datetime(2024, 3, 1 + i % 2, 12, tzinfo=rome) for i in range(n)]),
+        "money": pd.Series([Decimal("1.25"), Decimal("2.50")] * (n // 2), dtype=object),
+        "count": pd.array([1, 2, None] * (n // 3), dtype="Int64"),
+        "clock": pd.Series([time(8, 30), time(9, 0)] * (n // 2), dtype=object),
+        "length": pd.Series([timedelta(hours=1), timedelta(hours=2)] * (n // 2)),
+        "arrow": pd.array([1, 2] * (n // 2), dtype="int8[pyarrow]"),
+        "small": pd.Series([0.1, 0.2] * (n // 2), dtype="float32"),
+        "same": pd.Series(["one"] * n),
+    }
+
+
+@pytest.mark.parametrize("name", odd_columns())
+@pytest.mark.parametrize("kind", FRAMES)
+def test_odd_columns_come_back(name: str, kind: str) -> None:
+    native = pd.DataFrame({name: odd_columns()[name]})
+    table = nw.from_native(native, eager_only=True).to_arrow()
+    frame = {"pandas": native, "polars": pl.from_arrow(table), "pyarrow": table}[kind]
+    tables = tables_of(frame)
+    again = ColumnTables.from_dict(json.loads(json.dumps(tables.to_dict())))
+    released = again.draw(np.zeros(200, dtype=int), 0)
+    if name == "level":
+        assert list(again.schema.columns[0].labels()) == ["lo", "hi"]
+        if kind == "pandas":
+            assert released[name].cat.ordered
+    else:
+        assert dtypes(released) == dtypes(frame)
+    assert Counter(map(str, lists(released)[name])).keys() == Counter(map(str, lists(frame)[name])).keys()
+    assert again.schema.to_points(frame).shape == (60, len(again.schema.point_columns))
+
+
+def test_enums_of_polars_stay_enums() -> None:
+    frame = pl.DataFrame({"e": pl.Series(["lo", "hi"] * 20, dtype=pl.Enum(["none", "lo", "hi"]))})
+    assert tables_of(frame).draw([0] * 9, 0)["e"].dtype == pl.Enum(["lo", "hi"])
+    frame = pl.DataFrame({"e": pl.Series(["lo", "hi"] * 20, dtype=pl.Categorical)})
+    assert tables_of(frame).draw([0] * 9, 0)["e"].dtype == pl.Categorical
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ([f"name{i}" for i in range(60)], "as in a key or a name"),
+        (list(range(60)), "as in a key"),
+        ([1, "a"] * 30, "not single numbers"),
+        ([[1]] * 60, "not single numbers"),
+        ([b"x"] * 60, "not single numbers"),
+        (["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"] * 5, "no value is shared"),
+        ([1.5] * 9 + [None] * 3 + [2.5] * 0, "fewer than 10 records"),
+    ],
+)
+def test_columns_that_are_left_out(column: list[Any], reason: str) -> None:
+    n = len(column)
+    frame = pd.DataFrame({"x": pd.Series(column, dtype=object), "y": ["a"] * n})
+    schema = TableSchema.read(frame)
+    assert reason in schema.dropped["x"]
+    assert schema.names == ("y",)
+    assert any(line.startswith("x: left out") for line in schema.report)
+    assert len(schema.report) == 2
+
+
+def test_many_values_are_the_common_ones_and_the_rest() -> None:
+    towns = ["Rome"] * 200 + ["Oslo"] * 100 + [f"village {i // 2}" for i in range(100)]
+    frame = pd.DataFrame({"town": towns})
+    schema = TableSchema.read(frame)
+    assert schema.columns[0].labels() == ["Oslo", "Rome", "other"]
+    assert "rarer ones become 'other'" in schema.report[0]
+    shares = tables_of(frame).draw(np.zeros(8000, dtype=int), 0)["town"].value_counts(normalize=True)
+    assert shares["other"] == pytest.approx(0.25, abs=0.02)
+    many = TableSchema.read(pd.DataFrame({"town": [f"t{i % 300}" for i in range(6000)]}))
+    assert many.columns[0].n_levels == 129
+
+
+def test_unseen_and_missing_values_have_a_place() -> None:
+    schema = TableSchema.read(people())
+    other = people().head(5).astype({"age": "Int64", "job": object})
+    other.loc[0, "job"], other.loc[1, "job"] = "astronaut", None
+    other.loc[2, "age"], other.loc[3, "height"] = pd.NA, np.nan
+    other.loc[4, "age"] = 10**9
+    points = schema.to_points(other)
+    assert np.isfinite(points).all()
+    jobs = [i for i, name in enumerate(schema.point_columns) if name == "job"]
+    assert not points[:2, jobs].any()
+    assert points[2, schema.point_columns.index("age")] == 0
+    assert abs(points[4, schema.point_columns.index("age")]) < 3
+    assert schema.to_codes(other)[0][:2].tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("n", [0, 1])
+def test_few_rows(kind: str, n: int) -> None:
+    few = nw.from_native(people(kind), eager_only=True).head(n).to_native()
+    schema = TableSchema.read(people(kind))
+    assert schema.to_points(few).shape == (n, len(schema.point_columns))
+    with pytest.raises(InvalidInputError, match=f"the frame has {n} records"):
+        TableSchema.read(few)
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (lambda: pd.DataFrame({"x": [np.inf] + [1.0] * 30}), "'x' is infinite in 1 of 31 records"),
+        (lambda: pd.DataFrame([[1, 2]] * 30, columns=["a", "a"]), "two columns have the same name"),
+        (lambda: pa.table([[1] * 30, [2] * 30], names=["a", "a"]), "two columns have the same name"),
+        (lambda: pd.DataFrame([[1, 2]] * 30), "names of columns must be texts; 0 is a int"),
+        (lambda: pl.LazyFrame({"a": [1]}), "this frame is lazy"),
+        (lambda: [[1]], "a frame of pandas, polars or pyarrow is needed; this is a list"),
+        (lambda: pd.DataFrame({"k": [f"u{i}" for i in range(30)]}), "no column of the frame can be released"),
+    ],
+)
+def test_bad_frames_are_one_sentence(frame: Any, words: str) -> None:
+    with pytest.raises(InvalidInputError, match="TableSchema: ") as caught:
+        TableSchema.read(frame())
+    assert words in str(caught.value)
+    assert str(caught.value).count(". ") == 0
+
+
+def test_other_frames_must_have_the_columns() -> None:
+    schema = TableSchema.read(people())
+    with pytest.raises(InvalidInputError, match="to_points: there is no column 'job'"):
+        schema.to_points(people().drop(columns="job"))
+    with pytest.raises(InvalidInputError, match=r"'age' held int64 .* and holds large_string now; convert"):
+        schema.to_points(people().astype({"age": str}))
+    with pytest.raises(InvalidInputError, match="there is no column 'sexx'"):
+        TableSchema.read(people(), drop="sexx")
+
+
+def test_damaged_files_are_refused() -> None:
+    good = tables_of(people(), np.arange(N) % 2).to_dict()
+    for path, value in [
+        (("shares",), [0.5]),
+        (("tables",), []),
+        (("tables",), good["tables"][:-1]),
+        (("schema", "frame"), "spark"),
+        (("schema", "columns"), [{"kind": "number"}]),
+        (("schema", "columns"), [{"kind": "what"}]),
+    ]:
+        bad = json.loads(json.dumps(good))
+        at = bad
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = value
+        with pytest.raises(FileFormatError):
+            ColumnTables.from_dict(bad)
+
+
+def test_codebook_says_what_a_symbol_stands_for() -> None:
+    rng = np.random.default_rng(0)
+    symbols = np.arange(600) % 2
+    jobs = np.where(
+        symbols == 1, np.array(["Farming-fishing", "Adm-clerical"])[rng.integers(0, 2, 600)], "Sales"
+    )
+    ages = np.where(symbols == 1, rng.integers(20, 30, 600), rng.integers(50, 60, 600))
+    tables = tables_of(pd.DataFrame({"job": jobs, "age": ages}), symbols)
+    book = tables.codebook()
+    assert list(book.columns) == ["symbol", "share", "stands_for"]
+    assert book["share"].tolist() == [0.5, 0.5]
+    assert "job: Sales" in book["stands_for"][0]
+    assert "Farming-fishing" in book["stands_for"][1]
+    assert " / " in book["stands_for"][1]
+    assert "age: 21–28" in book["stands_for"][1] or "age: 20–2" in book["stands_for"][1]
+    alike = tables_of(people(), np.arange(N) % 2).codebook()["stands_for"].tolist()
+    assert len(alike) == 2
+
+
+# Adult.
+
+
+@pytest.fixture(scope="module")
+def adult() -> tuple[Any, Any]:
+    """Adult without sex, and cells of it."""
+    import os
+
+    if not os.environ.get("PRIVACYFUNNEL_DATA"):
+        pytest.skip("needs Adult")
+    from sklearn.cluster import MiniBatchKMeans
+
+    frame = load_adult()
+    points = TableSchema.read(frame, drop="sex").to_points(frame)
+    cells = MiniBatchKMeans(100, random_state=0, n_init=1).fit(points[:8000]).predict(points)
+    return frame, cells
+
+
+def test_distributions_of_adult_are_kept(adult: tuple[Any, Any]) -> None:
+    frame, cells = adult
+    tables = tables_of(frame, cells, drop="sex")
+    drawn = tables.draw(cells, 0)
+    assert list(drawn.columns) == [name for name in frame.columns if name != "sex"]
+    codes, again = tables.schema.to_codes(frame), tables.schema.to_codes(drawn)
+    for column, table, own, new in zip(tables.schema.columns, tables.tables, codes, again, strict=True):
+        raw = np.bincount(own[own >= 0], minlength=column.n_levels) / (own >= 0).sum()
+        assert np.abs(tables.shares @ table - raw).sum() / 2 < 0.01, column.name
+        # Draws vary: by about the square root of the levels over the records.
+        made = np.bincount(new, minlength=column.n_levels) / len(new)
+        assert np.abs(made - raw).sum() / 2 < 0.01 + 0.5 * np.sqrt(column.n_levels / len(new)), column.name
+    # And inside a symbol: ages of a cell are still those of the cell.
+    means = frame.groupby(cells)["age"].mean()
+    assert np.corrcoef(means, drawn.groupby(cells)["age"].mean())[0, 1] > 0.99
+
+
+def test_records_of_adult_are_not_copied(adult: tuple[Any, Any]) -> None:
+    """Drawn rows equal records that the tables were counted from no more often than fresh ones."""
+    frame, cells = adult
+    frame = frame.drop(columns=["sex", "fnlwgt"])
+    half = np.arange(len(frame)) % 2 == 0
+    tables = tables_of(frame[half], cells[half])
+    drawn = set(map(tuple, tables.draw(np.repeat(cells[half], 2), 0).to_numpy().tolist()))
+    counted, fresh = (list(map(tuple, frame[which].to_numpy().tolist())) for which in (half, ~half))
+    hits, chance = (sum(record in drawn for record in records) for records in (counted, fresh))
+    spread = 4 * np.sqrt(hits + chance)
+    assert hits <= chance + spread
+    assert hits < 0.15 * len(counted)
+    # With the weights of the survey, which nearly tell a person, there is hardly any.
+    whole = tables_of(adult[0], cells, drop="sex")
+    rows = set(map(tuple, whole.draw(cells, 0).to_numpy().tolist()))
+    assert sum(record in rows for record in map(tuple, adult[0].drop(columns="sex").to_numpy().tolist())) < 30
