@@ -35,7 +35,7 @@ class Space:
     ----------
     origin, directions : (d,) and (d, k) arrays, optional
         Principal components of wide records.
-    encoder : object with `transform`, optional
+    encoder, shape : object with `transform`, and the shape of a record that it wants, optional
         What makes codes of records; a learned funnel, or any transformer.
     predictor : Predictor, optional
         Its probabilities, times `weight`, are coordinates too.
@@ -46,12 +46,14 @@ class Space:
     encoder: Any = None
     predictor: Predictor | None = None
     weight: float = 0.0
+    shape: tuple[int, ...] = ()
 
     def __call__(self, points: FloatArray, predicted: FloatArray | None = None) -> FloatArray:
         """Coordinates (n, k); `predicted` takes the place of the predictor's own probabilities."""
         base = points
         if self.encoder is not None:
-            base = np.asarray(self.encoder.transform(points), dtype=np.float64).reshape(len(points), -1)
+            given = points.reshape(len(points), *self.shape) if self.shape else points
+            base = np.asarray(self.encoder.transform(given), dtype=np.float64).reshape(len(points), -1)
         elif self.origin is not None and self.directions is not None:
             base = (points - self.origin) @ self.directions
         if self.predictor is None:
@@ -137,6 +139,7 @@ class Cells:
             "predictor": predictor,
             "weight": space.weight,
             "encoder": space.encoder is not None,
+            "shape": list(space.shape),
         }
 
     @classmethod
@@ -147,7 +150,10 @@ class Cells:
             return None if values[name] is None else numbers_from(values, name)
 
         predictor = None if values["predictor"] is None else Predictor.from_dict(values["predictor"])
-        space = Space(array("origin"), array("directions"), encoder, predictor, float(values["weight"]))
+        shape = tuple(int(n) for n in values["shape"])
+        space = Space(
+            array("origin"), array("directions"), encoder, predictor, float(values["weight"]), shape
+        )
         number = numbers_from(values, "number").astype(np.intp)
         centres = numbers_from(values, "centres")
         nodes = array("nodes")
@@ -167,6 +173,7 @@ def make_cells(
     task: tuple[IntArray, int] | None,
     rng: np.random.Generator,
     base: tuple[Space, FloatArray | None] | None = None,
+    shape: tuple[int, ...] = (),
 ) -> tuple[Cells, IntArray]:
     """A quantiser of these records into at most so many cells, and the cell of each of them.
 
@@ -182,7 +189,7 @@ def make_cells(
     elif how != "kmeans" and _is_clusterer(how):
         cells, raw = _given(how, points, private)
     else:
-        space, predicted = base or make_space(how, points, private=private, task=task, rng=rng)
+        space, predicted = base or make_space(how, points, private=private, task=task, rng=rng, shape=shape)
         cells, raw = _kmeans(space, space(points, predicted), n_cells, rng)
     means = group_means(points, raw, len(cells.centres))
     cells = cells.merged(raw, means)
@@ -196,11 +203,13 @@ def make_space(
     private: IntArray,
     task: tuple[IntArray, int] | None,
     rng: np.random.Generator,
+    shape: tuple[int, ...] = (),
 ) -> tuple[Space, FloatArray | None]:
     """The space that distances are measured in, and what other records predict of each record's task."""
     space = Space()
     if how != "kmeans":
-        space = replace(space, encoder=fitted(how, points, private))
+        shaped = points.reshape(len(points), *shape) if shape else points
+        space = replace(space, encoder=fitted(how, shaped, private), shape=shape)
     elif points.shape[1] > WIDE:
         from sklearn.decomposition import PCA
 

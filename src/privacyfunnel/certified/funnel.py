@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -26,8 +26,10 @@ from .held_out import counted, group_means, weighted_auc
 from .making import Made, Plan, choose_cells, held_out_of, split_records
 from .material import Material
 from .problem import SHARES, Limits
-from .reading import ArrayReader, Private, Read, taken
+from .readers import ArrayReader, Reader, is_frame, taken
+from .reading import Private, Read
 from .rule import CHUNK, CertifiedRule
+from .tables import ColumnTables, TableSchema
 from .verdict import Guess, Verdict
 
 UTILITIES = ("distance", "information", "task")
@@ -128,6 +130,8 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             solving if len(solving) <= MOST_SHAPING else np.sort(rng.permutation(solving)[:MOST_SHAPING])
         )
         reader = read.reader(shaping)
+        if isinstance(reader, ArrayReader) and len(reader.shape) > 1:
+            plan = replace(plan, shape=reader.shape)
         sample = read.material(reader, shaping)
         cells, at = choose_cells(plan, sample, len(certifying), rng)
         self._refuse_trained_on(cells, read, reader, certifying)
@@ -162,6 +166,11 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             made.problem.bound(0.0),
         )
         self.notes_ = read.notes
+        self.people_: _People | None = None
+        if is_frame(read.X):
+            people = taken(read.X, shaping)
+            self.people_ = _People(TableSchema.read(people, drop=list(read.hidden)), people, at)
+            self.notes_ += self.people_.schema.report
         self.__dict__.pop("frontier_", None)
         self._certify(plan, rule)
         return self
@@ -196,8 +205,12 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         mechanism = mechanism.relabel(tuple(range(mechanism.n_z)))
         self.certificate_ = certificate
-        self.rule_ = replace(rule, mechanism=mechanism, certificate=certificate)
         made, problem, table = self.made_, self.made_.problem, mechanism.p_z_given_x
+        tables = None
+        people = self.people_
+        if people is not None:
+            tables = ColumnTables.count(people.schema, people.frame, table[people.cells])
+        self.rule_ = replace(rule, mechanism=mechanism, certificate=certificate, tables=tables)
         chance = problem.commonest()
         scored = made.tasks is not None
         self.verdict_ = Verdict(
@@ -236,6 +249,11 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         if (max_leakage is None) == (keep_variance is None):
             raise InvalidInputError("choose: pass either max_leakage or keep_variance.")
+        if self.rule_.tables is not None and self.people_ is None:
+            raise InvalidInputError(
+                "choose: the columns of a release are counted from the records of fit, which no file holds; "
+                "choose before saving, or fit again with the same random_state."
+            )
         front = self.frontier_
         chosen = copy.copy(self)
         if max_leakage is not None:
@@ -275,15 +293,37 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.rule_.inverse_transform(Z)
 
-    def release(self, X: Any, rng: Rng = None) -> Any:
-        """Records of the same kind as X, made from their symbols alone."""
+    def release(
+        self, X: Any, *, records: str = "columns", keep: str | Sequence[str] = (), rng: Rng = None
+    ) -> Any:
+        """Records of the same kind as X, made from their symbols alone; see `CertifiedRule.release`."""
         check_is_fitted(self)
-        return self.rule_.release(X, rng)
+        return self.rule_.release(X, records=records, keep=keep, rng=rng)
 
     def describe(self) -> Any:
         """Which cells share a symbol, in words: a frame with a row a symbol, common ones first."""
         check_is_fitted(self)
         return self.rule_.describe()
+
+    def save(self, path: Any, part: str = "all") -> None:
+        """Write the fitted funnel into a folder; `privacyfunnel.load` reads it back.
+
+        Parameters
+        ----------
+        path : folder
+        part : "all" or "release"
+            "all" is for the owner: it tells how many records have each private value. "release" is what to
+            hand on to whoever releases: a `CertifiedRule`, which tells no private value.
+        """
+        from .saving import save_funnel, save_rule
+
+        check_is_fitted(self)
+        if part not in ("all", "release"):
+            raise InvalidInputError(f"save: part must be 'all' or 'release'; it is {part!r}.")
+        if part == "all":
+            save_funnel(self, path)
+        else:
+            save_rule(self.rule_, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -319,15 +359,27 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         limits = _checked_limits(self.max_leakage, read.private)
         return Plan(self.cells, n_cells, utility, self.leakage, limits, confidence, read.private, read.task)
 
-    def _refuse_trained_on(self, cells: Cells, read: Read, reader: ArrayReader, certifying: IntArray) -> None:
+    def _refuse_trained_on(self, cells: Cells, read: Read, reader: Reader, certifying: IntArray) -> None:
         """Refuse an encoder that was trained on records that are to certify."""
         share = getattr(cells.space.encoder, "trained_on", None)
-        if share is not None and (share(reader.points(taken(read.X, certifying[:5_000]))) or 0.0) > 0.0:
+        if share is None:
+            return
+        points = reader.points(taken(read.X, certifying[:5_000]))
+        if (share(points.reshape(len(points), *(cells.space.shape or (-1,)))) or 0.0) > 0.0:
             raise InvalidInputError(
                 "cells: this encoder was trained on some of the records that are to certify it, so that "
                 "nothing could be said of new people; pass records that it has not seen.",
                 names=("cells",),
             )
+
+
+@dataclass(frozen=True, eq=False)
+class _People:
+    """The frame that columns are counted from, and the cell of each of its records."""
+
+    schema: TableSchema
+    frame: Any
+    cells: IntArray
 
 
 def _checked_limits(given: Any, private: Private) -> Limits | None:
@@ -350,7 +402,7 @@ def _chunks(rows: IntArray) -> list[IntArray]:
     return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
 
-def _pieces(read: Read, reader: ArrayReader, rows: IntArray) -> list[Material]:
+def _pieces(read: Read, reader: Reader, rows: IntArray) -> list[Material]:
     return [read.material(reader, part) for part in _chunks(rows)]
 
 

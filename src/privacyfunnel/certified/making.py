@@ -61,6 +61,7 @@ class Plan:
     confidence: float
     private: Private
     task: Attribute | None
+    shape: tuple[int, ...] = ()  # of a record, for encoders of images
 
     @property
     def n_tasks(self) -> int:
@@ -87,7 +88,9 @@ def choose_cells(
     numbers = plan.numbers_of_cells(n_certify, len(material.y), p_y)
     best = numbers[0] if len(numbers) == 1 else _best_number(plan, material, n_certify, numbers, rng)
     task = None if material.t is None else (material.t, plan.n_tasks)
-    return make_cells(plan.how, material.points, best, private=material.y, task=task, rng=rng)
+    return make_cells(
+        plan.how, material.points, best, private=material.y, task=task, rng=rng, shape=plan.shape
+    )
 
 
 def _best_number(
@@ -106,7 +109,9 @@ def _best_number(
         base = make_space(plan.how, first.points, private=first.y, task=task, rng=rng)
     kept = []
     for number in numbers:
-        cells, at = make_cells(plan.how, first.points, number, private=first.y, task=task, rng=rng, base=base)
+        cells, at = make_cells(
+            plan.how, first.points, number, private=first.y, task=task, rng=rng, base=base, shape=plan.shape
+        )
         other = held_out_of(plan, cells, second, first.points.mean(axis=0))
         made = Made.of(plan, cells, at, first, other.counts * (n_certify / len(second.y)))
         try:

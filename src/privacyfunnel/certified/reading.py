@@ -1,4 +1,4 @@
-"""Records of any kind as points, and points as records again."""
+"""What fit is given: records, what is private about them, a task, and who they belong to."""
 
 from __future__ import annotations
 
@@ -7,114 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray
+from ..alphabet import require_columns
+from ..arrays import IntArray
 from ..attributes import Attribute, read_attributes
 from ..errors import InvalidInputError, shortened
+from ..frames import read_frame
 from .material import Material
+from .readers import ArrayReader, FrameReader, Reader, is_frame, n_records, taken
+from .tables import TableSchema
 
 #: Private classes of fewer records cannot be spoken of.
 LEAST_IN_CLASS = 10
 #: Private classes, at most.
 MOST_CLASSES = 100
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayReader:
-    """Arrays of numbers: rows, or images of any shape.
-
-    Attributes
-    ----------
-    shape : of a record
-    dtype : of what comes out
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @classmethod
-    def of(cls, X: Any) -> ArrayReader:
-        values = _as_array(X)
-        dtype = values.dtype if values.dtype.kind in "iuf" else np.dtype(np.float64)
-        return cls(values.shape[1:], dtype)
-
-    @property
-    def n_features(self) -> int:
-        return int(np.prod(self.shape))
-
-    def points(self, X: Any) -> FloatArray:
-        """(n, d) floats."""
-        values = _as_array(X)
-        if values.shape[1:] != self.shape:
-            raise InvalidInputError(
-                f"X has records of shape {values.shape[1:]}; the funnel was fitted on records of shape "
-                f"{self.shape}, pass the same."
-            )
-        flat: FloatArray = values.reshape(len(values), -1).astype(np.float64)
-        if not np.isfinite(flat).all():
-            row, column = np.argwhere(~np.isfinite(flat))[0]
-            raise InvalidInputError(
-                f"X: row {row} has {'a missing' if np.isnan(flat[row, column]) else 'an infinite'} number in "
-                f"column {column}; fill it in, or drop the record."
-            )
-        return flat
-
-    def records(self, points: FloatArray) -> NDArray[Any]:
-        """Points in the shape and type of the records."""
-        if self.dtype.kind in "iu":
-            limits = np.iinfo(self.dtype)
-            points = np.clip(np.rint(points), limits.min, limits.max)
-        return points.reshape(len(points), *self.shape).astype(self.dtype)
-
-    def names(self) -> list[str]:
-        return [f"x{i}" for i in range(self.n_features)]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "array", "shape": list(self.shape), "dtype": self.dtype.str}
-
-    @classmethod
-    def from_dict(cls, values: Any) -> ArrayReader:
-        dtype = np.dtype(str(values["dtype"]))
-        if dtype.kind not in "iuf":
-            raise ValueError("the type of the records is no number.")
-        return cls(tuple(int(n) for n in values["shape"]), dtype)
-
-
-def _as_array(X: Any) -> NDArray[Any]:
-    if hasattr(X, "detach"):
-        X = X.detach().cpu().numpy()
-    values = np.asarray(X)
-    if values.dtype.kind not in "biuf" or values.ndim < 2 or not values.size:
-        raise InvalidInputError(
-            "X must be a frame, or an array of numbers with one row a record; it is an array of "
-            f"{values.dtype} of shape {values.shape}."
-        )
-    return values
-
-
-def is_frame(X: Any) -> bool:
-    """Whether X has named columns."""
-    return not isinstance(X, np.ndarray) and (
-        hasattr(X, "column_names") or (hasattr(X, "columns") and not callable(X.columns))
-    )
-
-
-def n_records(X: Any) -> int:
-    if is_frame(X):
-        import narwhals as nw
-
-        return len(nw.from_native(X, eager_only=True))
-    return len(_as_array(X))
-
-
-def taken(X: Any, rows: IntArray) -> Any:
-    """Some of the records, of the same kind."""
-    if is_frame(X):
-        import narwhals as nw
-
-        return nw.from_native(X, eager_only=True)[rows].to_native()
-    return _as_array(X)[rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +147,8 @@ class Read:
     task : Attribute, optional
     groups : (n,) array, optional
         Who a record belongs to.
-    dropped : names of the columns of X that are private, the task or the groups
+    hidden : names of the columns of X that are never released: what is private, and who people are
+    target : name of the column of X that is the task: released, and no input
     """
 
     X: Any
@@ -249,13 +156,48 @@ class Read:
     private: Private
     task: Attribute | None
     groups: IntArray | None
-    dropped: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, X: Any, private: Any, task: Any, groups: Any) -> Read:
         n = n_records(X)
-        owner = read_attributes(groups, n, name="groups", what="groups") if groups is not None else ()
-        return cls(X, n, Private.read(private, n), read_task(task, n), owner[0].y if owner else None)
+        if not is_frame(X):
+            named: list[tuple[str, ...]] = [(), (), ()]
+            for name, value in (("private", private), ("task", task), ("groups", groups)):
+                if isinstance(value, str):
+                    raise InvalidInputError(
+                        f"fit: {name}={shortened(value)} names a column, and X is no frame; pass the values.",
+                        names=(name,),
+                    )
+        else:
+            named = [
+                _names(X, private, "private"),
+                _names(X, task, "task"),
+                _names(X, groups, "groups"),
+            ]
+        values = [_columns(X, *both) for both in zip((private, task, groups), named, strict=True)]
+        owner = read_attributes(values[2], n, name="groups", what="groups")
+        if len(owner) > 1:
+            raise InvalidInputError(
+                "groups must be one column, of who a record belongs to.", names=("groups",)
+            )
+        repeated = [name for name in named[1] if name in named[0]]
+        if repeated:
+            raise InvalidInputError(
+                f"fit: {shortened(repeated[0])} is both private and the task; a release cannot tell it and "
+                "hide it.",
+                names=("private", "task"),
+            )
+        return cls(
+            X,
+            n,
+            Private.read(values[0], n),
+            read_task(values[1], n),
+            owner[0].y if owner else None,
+            (*named[0], *named[2]),
+            named[1],
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -263,10 +205,31 @@ class Read:
             return self.private.notes
         return (*self.private.notes, f"task {self.task.name} is a number, cut into classes of equal size.")
 
-    def reader(self, rows: IntArray) -> ArrayReader:
+    def reader(self, rows: IntArray) -> Reader:
         """How records become points; what depends on the data is learned from these rows."""
-        return ArrayReader.of(self.X)
+        if not is_frame(self.X):
+            return ArrayReader.of(self.X)
+        return FrameReader(TableSchema.read(taken(self.X, rows), drop=[*self.hidden, *self.target]))
 
-    def material(self, reader: ArrayReader, rows: IntArray) -> Material:
+    def material(self, reader: Reader, rows: IntArray) -> Material:
         t = None if self.task is None else self.task.y[rows]
         return Material(reader.points(taken(self.X, rows)), self.private.y[rows], t)
+
+
+def _names(X: Any, given: Any, what: str) -> tuple[str, ...]:
+    """The columns of the frame that are named; none where values are given."""
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, (list, tuple)) or not texts or not all(isinstance(one, str) for one in texts):
+        return ()
+    columns = read_frame(X, "fit").columns
+    if len(texts) == n_records(X) and not set(texts) <= set(columns):
+        return ()  # a value for each record
+    require_columns(texts, columns, f"fit: {what}")
+    return tuple(dict.fromkeys(texts))
+
+
+def _columns(X: Any, given: Any, names: tuple[str, ...]) -> Any:
+    if not names:
+        return given
+    frame = read_frame(X, "fit")
+    return {name: frame[name].to_native() for name in names}

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..alphabet import as_names, require_columns
 from ..arrays import FloatArray, IntArray, uniform
 from ..channels import posterior
 from ..errors import InvalidInputError
-from ..frames import make_frame
+from ..frames import make_frame, read_frame
 from ..measured import Measured
 from ..mechanism import Rng, TableMechanism
 from .cells import Cells
-from .reading import ArrayReader, n_records, taken
+from .readers import ArrayReader, Reader, n_records, taken
+from .tables import ColumnTables
 
 #: Records that are made points of at a time.
 CHUNK = 1 << 16
 #: Cells of a symbol, and properties of a cell, that `describe` names.
 SHOWN_CELLS, SHOWN_WORDS = 3, 3
+#: What a released frame holds.
+RECORDS = ("columns", "typical", "symbol")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +34,7 @@ class CertifiedRule:
 
     Attributes
     ----------
-    reader : ArrayReader
+    reader : ArrayReader or FrameReader
         How records become points.
     cells : Cells
     mechanism : TableMechanism
@@ -43,15 +46,18 @@ class CertifiedRule:
     private_names : columns that the rule was made to protect
     certificate : Measured
         What nobody learns more than, from the release of a new person.
+    tables : ColumnTables, optional
+        Of a frame: P(column | symbol).
     """
 
-    reader: ArrayReader
+    reader: Reader
     cells: Cells
     mechanism: TableMechanism
     p_cells: FloatArray
     cell_points: FloatArray
     private_names: tuple[str, ...]
     certificate: Measured
+    tables: ColumnTables | None = None
 
     @cached_property
     def p_cell_given_symbol(self) -> FloatArray:
@@ -79,12 +85,45 @@ class CertifiedRule:
         return self.mechanism.sparse.draw(cells, uniform(len(cells), rng))
 
     def inverse_transform(self, Z: Any) -> Any:
-        """The typical record of each symbol, in the shape of the records."""
-        return self.reader.records(self.points[self._symbols(Z)])
+        """The typical record of each symbol, in the shape of the records; of a frame averages and modes."""
+        return self._typical(self._symbols(Z))
 
-    def release(self, X: Any, rng: Rng = None) -> Any:
-        """Records of the same kind as X, made from the symbols alone."""
-        return self.inverse_transform(self.transform(X, rng))
+    def _typical(self, symbols: IntArray) -> Any:
+        if self.tables is not None:
+            return self.tables.typical(symbols)
+        assert isinstance(self.reader, ArrayReader)
+        return self.reader.records(self.points[symbols])
+
+    def release(
+        self, X: Any, *, records: str = "columns", keep: str | Sequence[str] = (), rng: Rng = None
+    ) -> Any:
+        """Records of the same kind as X, made from their symbols alone.
+
+        Parameters
+        ----------
+        X : array or frame
+        records : {"columns", "typical", "symbol"}
+            Of a frame: each column drawn from P(column | symbol), which keeps their distributions; the
+            average or commonest value of the symbol; or its number. Arrays come as the symbol's mean record.
+        keep : column names
+            What is handed out unchanged beside it. The certificate does not speak of what these tell.
+        rng : None, int or Generator
+        """
+        if records not in RECORDS:
+            raise InvalidInputError(
+                f"release: records must be one of {', '.join(map(repr, RECORDS))}; it is {records!r}.",
+                names=("records",),
+            )
+        # An int would draw the columns with the numbers that drew the symbols.
+        generator = np.random.default_rng(rng) if isinstance(rng, int) and not isinstance(rng, bool) else rng
+        symbols = self.transform(X, generator)
+        if self.tables is None:
+            return symbols if records == "symbol" else self._typical(symbols)
+        if records == "symbol":
+            made = _column_like(X, "z", symbols)
+        else:
+            made = self.tables.draw(symbols, generator) if records == "columns" else self._typical(symbols)
+        return _with_kept(made, X, as_names(keep), self.private_names)
 
     def _symbols(self, Z: Any) -> IntArray:
         values = np.asarray(Z)
@@ -100,6 +139,8 @@ class CertifiedRule:
 
     def describe(self) -> Any:
         """Which cells share a symbol, in words: a frame with a row a symbol, common ones first."""
+        if self.tables is not None:
+            return self.tables.codebook()
         p_z = self.p_cells @ self.mechanism.p_z_given_x
         order = np.argsort(-p_z, kind="stable")
         rows: dict[str, list[Any]] = {"symbol": [], "share": [], "stands for": []}
@@ -136,7 +177,27 @@ def _parts(X: Any) -> Iterator[Any]:
         yield taken(X, np.arange(start, min(start + CHUNK, n)))
 
 
-def shares_of(values: NDArray[Any], n: int) -> FloatArray:
-    """How common each of n numbers is."""
-    found: FloatArray = np.bincount(values, minlength=n) / max(len(values), 1)
-    return found
+def _column_like(X: Any, name: str, values: IntArray) -> Any:
+    """A frame of one column, of the library of another frame."""
+    import narwhals as nw
+
+    frame = read_frame(X, "release")
+    made = nw.from_dict({name: values.tolist()}, backend=frame.implementation)
+    return made.to_native()
+
+
+def _with_kept(made: Any, X: Any, keep: tuple[str, ...], private: tuple[str, ...]) -> Any:
+    """The released frame with these columns of the records as they are."""
+    if not keep:
+        return made
+    import narwhals as nw
+
+    frame, out = read_frame(X, "release"), nw.from_native(made, eager_only=True)
+    require_columns(keep, frame.columns, "release: keep")
+    hidden = [name for name in keep if name in private]
+    if hidden:
+        raise InvalidInputError(
+            f"release: {hidden[0]!r} is private, so that it cannot be kept.", names=("keep",)
+        )
+    kept = [nw.new_series(name, frame[name].to_list(), backend=frame.implementation) for name in keep]
+    return out.with_columns(*kept).to_native()
