@@ -114,16 +114,43 @@ def reference_of(joint: Joint, n_samples: int) -> FloatArray:
     return reference
 
 
-def records_needed(measure: str, room: float, confidence: float = 0.95) -> int:
-    """About how many records to certify a limit takes that leaves so much room above saying nothing.
+def records_needed(
+    measure: str, p_zy: FloatArray, reference: ArrayLike, limit: float, confidence: float = 0.95
+) -> int | None:
+    """About how many held-out records certify a limit for a release whose joint of symbol and class is this.
 
-    For bits this is a measured rule, 71/limit at 95 %. For shares of people it is where Hoeffding's term is
-    seven tenths of the room, since the first candidate takes the other three.
+    The least n for which the bound of n such records keeps the limit, with what chance adds to their counts
+    on average; None where no number does.
     """
-    need = _need(confidence)
-    if measure == "information":
-        return math.ceil(71 / room * need / math.log(20))
-    return math.ceil((4 if measure == "parity" else 1) * need / 2 / (0.7 * room) ** 2)
+    table, _ = _checked(p_zy)
+    table = table / table.sum()
+    q = _reference(reference, table.shape[1])
+
+    def keeps(n: int) -> bool:
+        return _expected_bound(measure, table, q, n, confidence) <= limit
+
+    high = 16
+    while not keeps(high):
+        high *= 2
+        if high > 10**10:
+            return None
+    low = high // 2
+    while high - low > max(1, low // 200):
+        middle = (low + high) // 2
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return high
+
+
+def _expected_bound(measure: str, p_zy: FloatArray, q: FloatArray, n: int, confidence: float) -> float:
+    n_z, n_y = p_zy.shape
+    if measure == "success":
+        return success_bound(n * p_zy, confidence)
+    if measure == "parity":
+        sizes = np.maximum(n * p_zy.sum(axis=0), 1e-9)
+        by_chance = 0.4 * math.sqrt(n_z * float((1 / np.sort(sizes)[:2]).sum())) if n_z > 1 else 0.0
+        return min(parity_bound(n * p_zy, confidence) + by_chance, 1.0)
+    by_chance = (n_z - 1) * (n_y - 1) / (2 * n)
+    return _information_limit(_plug_in(p_zy, q, 1.0) + by_chance, n, q, confidence)
 
 
 def _held_out_joint(joint: Joint, given: Any) -> Joint:
@@ -259,7 +286,11 @@ def leakage_bound(counts: ArrayLike, reference: ArrayLike, confidence: float = 0
     q = _reference(reference, table.shape[1])
     if len(q) == 1:
         return 0.0
-    x = _plug_in(table, q, n) * (1 + ROUNDING) + ROUNDING
+    return _information_limit(_plug_in(table, q, n) * (1 + ROUNDING) + ROUNDING, n, q, confidence)
+
+
+def _information_limit(x: float, n: float, q: FloatArray, confidence: float) -> float:
+    """The largest I(Z;Y), in bits, that n records with the mean x (nats) do not exclude."""
     need = _need(confidence) / n
     theta, price = _best_line(x, need, q)
     level = math.exp(-(theta * x + need)) * (1 - ROUNDING)

@@ -49,7 +49,15 @@ _seen: set[Path] = set()
 FORMAT = "privacyfunnel"
 
 # The newest version of each kind of file that this library reads and writes.
-VERSIONS = {"table-mechanism": 2, "frontier": 2, "learned-funnel": 1, "learned-encoder": 1, "audit-report": 2}
+VERSIONS = {
+    "table-mechanism": 2,
+    "frontier": 2,
+    "learned-funnel": 1,
+    "learned-encoder": 1,
+    "audit-report": 2,
+    "certified-rule": 1,
+    "certified-funnel": 1,
+}
 # What reads them, "module:attribute"; imported when such a file is loaded.
 READERS = {
     "table-mechanism": "privacyfunnel.mechanism:TableMechanism.from_dict",
@@ -59,10 +67,14 @@ READERS = {
 # What reads versions that may hold private values, without these.
 CAREFUL_READERS = {("audit-report", 1): "privacyfunnel.auditing.report:read_format_1"}
 FOLDER_READER = "privacyfunnel.learned.saving:load_model"
+# Files that make a folder a certified rule or funnel, and what reads it.
+CERTIFIED_FILES = ("rule.json", "funnel.json")
+CERTIFIED_READER = "privacyfunnel.certified.saving:load_certified"
 
 
 def load(path: Path_) -> Any:
-    """Read back what `save` wrote: a mechanism, a frontier, an audit, or (a folder) a learned estimator.
+    """Read back what `save` wrote: a mechanism, a frontier, an audit, or (a folder) a learned or certified
+    funnel.
 
     Raises
     ------
@@ -72,6 +84,8 @@ def load(path: Path_) -> Any:
         It is damaged, not of this library, or of a newer version of it.
     """
     if os.path.isdir(path):
+        if any(os.path.isfile(os.path.join(path, name)) for name in CERTIFIED_FILES):
+            return resolve_name(CERTIFIED_READER)(path)
         return resolve_name(FOLDER_READER)(path)
     kind, version, payload = load_json(path)
     if kind not in VERSIONS:
@@ -84,7 +98,9 @@ def load(path: Path_) -> Any:
             f"{VERSIONS[kind]}; install a newer one."
         )
     if kind not in READERS:
-        raise FileFormatError(f"{path}: this file is a part of a saved model; load the folder that holds it.")
+        raise FileFormatError(
+            f"{path}: this file is a part of a saved model or rule; load the folder that holds it."
+        )
     careful = CAREFUL_READERS.get((kind, version))
     read = resolve_name(careful or READERS[kind])
     try:

@@ -1,1 +1,8 @@
-"""The certified way: records into cells, an exact release of cells, and a bound that no adversary beats."""
+"""The certified funnel: records → cells → a release whose leakage no adversary exceeds. Needs no torch."""
+
+from .choice import CertifiedFrontier, CertifiedPoint
+from .funnel import CertifiedFunnel
+from .rule import CertifiedRule
+from .verdict import Verdict
+
+__all__ = ["CertifiedFrontier", "CertifiedFunnel", "CertifiedPoint", "CertifiedRule", "Verdict"]

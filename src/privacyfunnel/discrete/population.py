@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..arrays import FloatArray
 from ..certificate import Certifier, held_out_certifier, records_needed
 from ..errors import FewRecordsWarning, InfeasibleError, InvalidInputError
 from ..joint import Joint
@@ -25,17 +26,19 @@ SOLVING_SHARE = 2 / 3
 
 
 def keep_limit(
-    solve_at: Callable[[float], Solution], certify: Callable[[Solution], Measured], limit: float, least: float
+    solve_at: Callable[[float], Solution],
+    certify: Callable[[Solution], Measured],
+    limit: float,
+    least: float,
+    shares: Sequence[float] = SHARES,
 ) -> tuple[Solution, float] | None:
     """The most daring release whose certificate keeps the limit, and its share; None where none does.
 
     Fixed-sequence testing: candidates are made from other records than those that certify, and are
     certified in an order that was fixed beforehand, each at the full level, until the first one fails. A
     false certificate needs the first candidate that really breaks the limit to pass, which has a probability
-    of at most 1 − confidence; so no part of the level is lost to the number of candidates.
-
-    What is certified is the limit. The bound of the candidate that was taken may lie below it, but was picked
-    among several, and its own level does not allow for that.
+    of at most 1 − confidence; so no part of the level is lost to the number of candidates. What is certified
+    is the limit: the bound of the one that is returned, which may be lower, was not asked for beforehand.
     """
     if limit <= least:
         raise InfeasibleError(
@@ -44,35 +47,37 @@ def keep_limit(
             names=("max_leakage",),
         )
     kept = None
-    for share in SHARES:
+    for share in shares:
         solution = solve_at(least + share * (limit - least))
         bound = certify(solution)
         if bound.value > limit:
             break
-        kept = replace(solution, certified=_at(limit, bound)), share
+        kept = replace(solution, certified=_at_limit(bound, limit)), share
         if solution.status is Status.INTERRUPTED:
             break
     return kept
 
 
-def _at(limit: float, bound: Measured) -> Measured:
-    """The certificate of the limit that the bound keeps."""
-    interval = None if bound.interval is None else replace(bound.interval, high=limit)
+def _at_limit(bound: Measured, limit: float) -> Measured:
+    """What a candidate that passed proves: that it keeps the limit."""
+    interval = bound.interval and replace(bound.interval, high=limit)
     return replace(bound, value=limit, interval=interval)
 
 
-def refusal(measure: str, limit: float, least: float, certifier: Certifier) -> InfeasibleError:
-    """What is said where no candidate passes."""
+def refusal(
+    measure: str, limit: float, least: float, certifier: Certifier, first: FloatArray
+) -> InfeasibleError:
+    """What is said where no candidate passes; `first` is P(z, y) of the most careful one."""
     n = round(float(certifier.counts.sum()))
     unit = " bit" if measure == "information" else ""
     above = "" if measure != "success" else f" (without any release {least:.4g})"
     level = f"{100 * certifier.confidence:g} %"
-    needed = records_needed(measure, limit - least, certifier.confidence)
-    if needed > n:
+    needed = records_needed(measure, first, certifier.reference, limit, certifier.confidence)
+    if needed is not None and needed > n:
         return InfeasibleError(
             f"A limit of {limit:g}{unit}{above} cannot be certified at {level} with {n:,} records held back "
-            f"for it; about {needed:,} would be needed, three times that in all where a third is held back. "
-            "Allow more, or use more records.",
+            f"for it; about {_rounded_up(needed):,} would be needed, three times that in all where a third "
+            "is held back. Allow more, or use more records.",
             names=("max_leakage",),
         )
     return InfeasibleError(
@@ -81,6 +86,12 @@ def refusal(measure: str, limit: float, least: float, certifier: Certifier) -> I
         "more records.",
         names=("max_leakage",),
     )
+
+
+def _rounded_up(n: int) -> int:
+    """To two digits: more would say more than is known."""
+    unit = int(10 ** max(len(str(n)) - 2, 0))
+    return -(-n // unit) * unit
 
 
 def solve_for_population(
@@ -100,7 +111,8 @@ def solve_for_population(
     made_from = joint
     if held_out is None:
         made_from, held_out = split_joint(joint, SOLVING_SHARE, np.random.default_rng(splitting))
-    certifiers = []
+    certifiers: list[Certifier] = []
+    told: list[FloatArray] = []
 
     def solve_at(limit: float) -> Solution:
         with warnings.catch_warnings():
@@ -119,12 +131,13 @@ def solve_for_population(
             solution.mechanism, made_from, held_out, measures.leakage, confidence
         )
         certifiers.append(certifier)
+        told.append(solution.mechanism.p_z_given_x.T @ made_from.p_xy)
         return certifier.bound(channel)
 
     least = measures.without_release(made_from.p_y)
     found = keep_limit(solve_at, certify, target.value, least)
     if found is None:
-        raise refusal(measures.leakage, target.value, least, certifiers[-1])
+        raise refusal(measures.leakage, target.value, least, certifiers[0], told[0])
     solution, share = found
     assert solution.certified is not None
     unit = measures.scale.leakage_unit

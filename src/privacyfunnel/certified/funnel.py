@@ -1,0 +1,418 @@
+"""CertifiedFunnel: records in, records of the same kind out, with a bound that no adversary beats."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import IntArray
+from ..checks import finite_number, whole_number
+from ..errors import InfeasibleError, InvalidInputError, shortened
+from ..measured import Measured
+from ..measures import LEAKAGES
+from ..mechanism import Rng, TableMechanism
+from ..solution import Solution
+from .cells import Cells
+from .choice import CertifiedFrontier, CertifiedPoint
+from .held_out import counted, group_means, weighted_auc
+from .making import Made, Plan, choose_cells, held_out_of, split_records
+from .material import Material
+from .problem import SHARES, Limits
+from .readers import ArrayReader, Reader, is_frame, taken
+from .reading import Private, Read
+from .rule import CHUNK, CertifiedRule
+from .tables import ColumnTables, TableSchema
+from .verdict import Guess, Verdict
+
+UTILITIES = ("distance", "information", "task")
+#: Records that cells are made from, at most; all others of their part are counted.
+MOST_SHAPING = 50_000
+
+
+class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Release records that stay useful and tell at most so much about a private attribute.
+
+    Records are quantised into cells, and the funnel is solved on the cells: of all rules P(symbol | cell)
+    whose leakage keeps a share of the limit, the most useful one. The records that certify have no part in
+    any of this. On them the leakage of Z about Y has an upper bound that holds for every adversary, and the
+    most daring rule whose bound keeps the limit is taken. The guarantee, with the stated confidence: of a new
+    person's record from the same population nobody learns more than `max_leakage` about the private
+    attribute from one release. See docs/certified.md for the proof and its limits.
+
+    Parameters
+    ----------
+    max_leakage : float, mapping or None
+        The limit: bits for "information", a share of people for "success" and "parity". A mapping gives each
+        private attribute a limit of its own, all certified together; a number is for their combination. None
+        takes the knee of the certified trade-off.
+    leakage : {"information", "success", "parity"}
+        What telling means: bits about Y; how often the best guess is right; how differently any decision that
+        is made from the release can treat two private classes.
+    n_cells : int or "auto"
+        How many kinds of records are told apart. "auto" rehearses a few numbers around
+        0.2 · n_certify · bits/(|Y|−1) on the records that solve.
+    utility : {"distance", "information", "task"}, optional
+        What useful means: closeness to the record, bits about the cell, bits about the task. By default
+        "task" where fit is given one, else "distance".
+    cells : "kmeans", "tree", or a clusterer or transformer
+        Who makes the cells. "tree" splits records by what they say about the task. A clusterer's own cells
+        are taken; of the codes of a transformer, or of the encoder of a learned funnel, k-means makes cells.
+        One that is fitted already must have been fitted on other records than these.
+    confidence : float
+    random_state : None, int or Generator
+        For fit alone: releases draw from the operating system's entropy.
+
+    Attributes
+    ----------
+    certificate_ : Measured
+        The guarantee. `certificates_` has it by attribute.
+    verdict_ : Verdict
+        What is kept and what can be guessed; `str` is one sentence.
+    solution_ : Solution
+        The release on cells, on the records that solve; None where the trade-off's knee was taken.
+    frontier_ : CertifiedFrontier
+        The trade-off, certified at points that were fixed beforehand; made when it is first asked for.
+    rule_ : CertifiedRule
+        What releases. It holds no private value.
+    notes_ : sentences
+    """
+
+    def __init__(
+        self,
+        max_leakage: float | Mapping[str, float] | None = 0.05,
+        *,
+        leakage: str = "information",
+        n_cells: int | str = "auto",
+        utility: str | None = None,
+        cells: Any = "kmeans",
+        confidence: float = 0.95,
+        random_state: Any = None,
+    ) -> None:
+        self.max_leakage = max_leakage
+        self.leakage = leakage
+        self.n_cells = n_cells
+        self.utility = utility
+        self.cells = cells
+        self.confidence = confidence
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any = None, *, private: Any = None, task: Any = None, groups: Any = None
+    ) -> Self:
+        """Make the rule from records X and their private attributes, and certify it.
+
+        Parameters
+        ----------
+        X : array (n, …), images, or frame
+        y : private attributes, where `private` is not given
+        private : one column or several, or names of columns of the frame X
+            Classes; numbers that are not all whole are cut into classes of equal size. Needed here alone.
+        task : column, or the name of one, optional
+            What the release is to be useful for. A target and not an input: releasing needs no task.
+        groups : column, or the name of one, optional
+            Who a record belongs to, where people have several.
+        """
+        if private is not None and y is not None:
+            raise InvalidInputError("fit: y is the private attribute where private is not given; pass one.")
+        read = Read.of(X, y if private is None else private, task, groups)
+        plan = self._plan(read)
+        rng = np.random.default_rng(self.random_state)
+        solving, certifying = split_records(read.n, read.groups, rng)
+        shaping = (
+            solving if len(solving) <= MOST_SHAPING else np.sort(rng.permutation(solving)[:MOST_SHAPING])
+        )
+        reader = read.reader(shaping)
+        if isinstance(reader, ArrayReader) and len(reader.shape) > 1:
+            plan = replace(plan, shape=reader.shape)
+        sample = read.material(reader, shaping)
+        cells, at = choose_cells(plan, sample, len(certifying), rng)
+        self._refuse_trained_on(cells, read, reader, certifying)
+        rest = np.setdiff1d(solving, shaping, assume_unique=True)
+        parts = [
+            (at, shaping),
+            *((cells(read.material(reader, rows).points), rows) for rows in _chunks(rest)),
+        ]
+        numbers, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
+        counts = counted(numbers, read.private.y[rows], cells.n_cells, plan.private.n_classes)
+        tasks = None
+        if read.task is not None:
+            tasks = counted(numbers, read.task.y[rows], cells.n_cells, plan.n_tasks)
+        means = group_means(sample.points, at, cells.n_cells)
+        centre = sample.points.mean(axis=0)
+        pieces = [
+            (held_out_of(plan, cells, part, centre), part) for part in _pieces(read, reader, certifying)
+        ]
+        held_out = reduce(add, (piece for piece, _ in pieces))
+        made = Made.of_counts(plan, counts, tasks, means, held_out.counts)
+        self.made_, self.held_out_, self.n_features_in_ = made, held_out, reader.n_features
+        self.score_before_ = _score_before(plan, cells, [part for _, part in pieces])
+        self.utility_ = plan.utility
+        self.task_name_ = None if read.task is None else read.task.name
+        rule = CertifiedRule(
+            reader,
+            cells,
+            TableMechanism.constant(made.problem.joint),
+            made.problem.joint.p_x,
+            means,
+            plan.private.names,
+            made.problem.bound(0.0),
+        )
+        self.notes_ = read.notes
+        self.people_: _People | None = None
+        if is_frame(read.X):
+            people = taken(read.X, shaping)
+            self.people_ = _People(TableSchema.read(people, drop=list(read.hidden)), people, at)
+            self.notes_ += self.people_.schema.report
+        self.__dict__.pop("frontier_", None)
+        self._certify(plan, rule)
+        return self
+
+    def _certify(self, plan: Plan, rule: CertifiedRule) -> None:
+        """Take the most daring release that keeps the limit, or the knee of the trade-off."""
+        problem = self.made_.problem
+        if plan.limits is None:
+            self.rule_ = rule
+            self._take(self.frontier_.knee)
+            return
+        solution = problem.keep(plan.limits)
+        self.solution_: Solution | None = solution
+        if isinstance(plan.limits, Mapping):
+            self.certificates_ = {name: problem.bound(limit) for name, limit in plan.limits.items()}
+            certificate = replace(problem.bound(1.0), note="of every limit, for every adversary", unit="")
+        else:
+            certificate = problem.bound(plan.limits)
+            self.certificates_ = {" × ".join(plan.private.names): certificate}
+        table = solution.mechanism.p_z_given_x
+        # Which candidate is taken depends on the records that certify: all of them are allowed for.
+        self._release_by(rule, solution.mechanism, certificate, problem.guess_bounds(table, len(SHARES)))
+
+    def _take(self, point: CertifiedPoint) -> None:
+        """Release by a point of the certified trade-off."""
+        self.solution_ = None
+        self.certificates_ = {" × ".join(self.rule_.private_names): point.bound}
+        self._release_by(self.rule_, point.mechanism, point.bound, point.guess)
+
+    def _release_by(
+        self, rule: CertifiedRule, mechanism: TableMechanism, certificate: Measured, guess: dict[str, float]
+    ) -> None:
+        mechanism = mechanism.relabel(tuple(range(mechanism.n_z)))
+        self.certificate_ = certificate
+        made, problem, table = self.made_, self.made_.problem, mechanism.p_z_given_x
+        tables = None
+        people = self.people_
+        if people is not None:
+            tables = ColumnTables.count(people.schema, people.frame, table[people.cells])
+        self.rule_ = replace(rule, mechanism=mechanism, certificate=certificate, tables=tables)
+        chance = problem.commonest()
+        scored = made.tasks is not None
+        self.verdict_ = Verdict(
+            tuple(Guess(name, min(value, 1.0), chance[name]) for name, value in guess.items()),
+            problem.confidence,
+            self.held_out_.variance_kept(table, made.symbol_points(table)),
+            problem.n_held_out,
+            self.task_name_ or "",
+            self.held_out_.task_score(table, made.symbol_tasks(table)) if scored else None,
+            self.score_before_,
+            made.tasks is None or made.tasks.shape[1] == 2,
+            certificate.value if problem.leakage == "parity" else None,
+        )
+
+    @property
+    def frontier_(self) -> CertifiedFrontier:
+        """The certified trade-off; the bounds of its points hold together with the confidence.
+
+        Another statement than `certificate_`: each of the two has the confidence by itself.
+        """
+        check_is_fitted(self, "made_")
+        if "frontier_" not in self.__dict__:
+            self.__dict__["frontier_"] = CertifiedFrontier.of(self.made_.problem)
+        found: CertifiedFrontier = self.__dict__["frontier_"]
+        return found
+
+    def choose(self, *, max_leakage: float | None = None, keep_variance: float | None = None) -> Self:
+        """A copy that releases by another point of `frontier_`, or a mixture of two: after looking at it.
+
+        Parameters
+        ----------
+        max_leakage : float
+            The most useful release whose bound is at most this; or
+        keep_variance : float
+            the least telling one that keeps this share of the variance of the records that solve.
+        """
+        if (max_leakage is None) == (keep_variance is None):
+            raise InvalidInputError("choose: pass either max_leakage or keep_variance.")
+        if self.rule_.tables is not None and self.people_ is None:
+            raise InvalidInputError(
+                "choose: the columns of a release are counted from the records of fit, which no file holds; "
+                "choose before saving, or fit again with the same random_state."
+            )
+        front = self.frontier_
+        chosen = copy.copy(self)
+        if max_leakage is not None:
+            chosen._take(front.most_useful(finite_number("max_leakage", max_leakage, 0.0)))
+            return chosen
+        if self.utility_ != "distance":
+            raise InvalidInputError(
+                "choose: keep_variance goes with utility='distance'; fit with it.", names=("keep_variance",)
+            )
+        asked = finite_number("keep_variance", keep_variance, 0.0)
+        cells = self._variance_of_cells()
+        if asked > cells:
+            raise InfeasibleError(
+                f"{100 * asked:g} % of the variance cannot be kept: the {self.made_.problem.joint.n_x} cells "
+                f"themselves keep {100 * cells:.1f} %; ask for less, or use more cells.",
+                names=("keep_variance", "n_cells"),
+            )
+        chosen._take(front.least_telling(asked / cells))
+        return chosen
+
+    def _variance_of_cells(self) -> float:
+        """The share of the variance of held-out records that their cells keep."""
+        whole = np.eye(len(self.made_.means))
+        return self.held_out_.variance_kept(whole, self.made_.means)
+
+    def transform(self, X: Any, *, points: bool = False, rng: Rng = None) -> Any:
+        """A symbol for each record, 0, 1, …; or with `points` the typical record of the symbol as numbers.
+
+        Each call draws anew. Several releases of one record tell more than one: draw once, store the result.
+        """
+        check_is_fitted(self)
+        symbols = self.rule_.transform(X, rng)
+        return self.rule_.points[symbols] if points else symbols
+
+    def inverse_transform(self, Z: Any) -> Any:
+        """The typical record of each symbol, in the shape of the records."""
+        check_is_fitted(self)
+        return self.rule_.inverse_transform(Z)
+
+    def release(
+        self, X: Any, *, records: str = "columns", keep: str | Sequence[str] = (), rng: Rng = None
+    ) -> Any:
+        """Records of the same kind as X, made from their symbols alone; see `CertifiedRule.release`."""
+        check_is_fitted(self)
+        return self.rule_.release(X, records=records, keep=keep, rng=rng)
+
+    def describe(self) -> Any:
+        """Which cells share a symbol, in words: a frame with a row a symbol, common ones first."""
+        check_is_fitted(self)
+        return self.rule_.describe()
+
+    def save(self, path: Any, part: str = "all") -> None:
+        """Write the fitted funnel into a folder; `privacyfunnel.load` reads it back.
+
+        Parameters
+        ----------
+        path : folder
+        part : "all" or "release"
+            "all" is for the owner: it tells how many records have each private value. "release" is what to
+            hand on to whoever releases: a `CertifiedRule`, which tells no private value.
+        """
+        from .saving import save_funnel, save_rule
+
+        check_is_fitted(self)
+        if part not in ("all", "release"):
+            raise InvalidInputError(f"save: part must be 'all' or 'release'; it is {part!r}.")
+        if part == "all":
+            save_funnel(self, path)
+        else:
+            save_rule(self.rule_, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.target_tags.required = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rule_")
+
+    def _plan(self, read: Read) -> Plan:
+        """The settings, checked."""
+        if self.leakage not in LEAKAGES:
+            raise InvalidInputError(
+                f"leakage must be one of {', '.join(map(repr, LEAKAGES))}; it is {shortened(self.leakage)}.",
+                names=("leakage",),
+            )
+        utility = self.utility or ("distance" if read.task is None else "task")
+        if utility not in UTILITIES:
+            raise InvalidInputError(
+                f"utility must be one of {', '.join(map(repr, UTILITIES))}; it is {shortened(utility)}.",
+                names=("utility",),
+            )
+        if utility == "task" and read.task is None:
+            raise InvalidInputError("utility='task' needs a task; pass task= to fit.", names=("task",))
+        confidence = finite_number("confidence", self.confidence, 0.0, strict=True)
+        if confidence >= 1:
+            raise InvalidInputError(
+                f"confidence must be between 0 and 1, such as 0.95; it is {confidence:g}.",
+                names=("confidence",),
+            )
+        n_cells = None if self.n_cells == "auto" else whole_number("n_cells", self.n_cells, 2)
+        limits = _checked_limits(self.max_leakage, read.private)
+        return Plan(self.cells, n_cells, utility, self.leakage, limits, confidence, read.private, read.task)
+
+    def _refuse_trained_on(self, cells: Cells, read: Read, reader: Reader, certifying: IntArray) -> None:
+        """Refuse an encoder that was trained on records that are to certify."""
+        share = getattr(cells.space.encoder, "trained_on", None)
+        if share is None:
+            return
+        points = reader.points(taken(read.X, certifying[:5_000]))
+        if (share(points.reshape(len(points), *(cells.space.shape or (-1,)))) or 0.0) > 0.0:
+            raise InvalidInputError(
+                "cells: this encoder was trained on some of the records that are to certify it, so that "
+                "nothing could be said of new people; pass records that it has not seen.",
+                names=("cells",),
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _People:
+    """The frame that columns are counted from, and the cell of each of its records."""
+
+    schema: TableSchema
+    frame: Any
+    cells: IntArray
+
+
+def _checked_limits(given: Any, private: Private) -> Limits | None:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        return finite_number("max_leakage", given, 0.0, strict=True)
+    if set(given) != set(private.names):
+        raise InvalidInputError(
+            f"max_leakage has limits for {', '.join(map(str, given)) or 'nothing'}, and the private "
+            f"attributes are {', '.join(private.names)}; give each of them one.",
+            names=("max_leakage",),
+        )
+    return {
+        name: finite_number(f"max_leakage of {name}", given[name], 0.0, strict=True) for name in private.names
+    }
+
+
+def _chunks(rows: IntArray) -> list[IntArray]:
+    return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
+
+
+def _pieces(read: Read, reader: Reader, rows: IntArray) -> list[Material]:
+    return [read.material(reader, part) for part in _chunks(rows)]
+
+
+def _score_before(plan: Plan, cells: Cells, parts: list[Material]) -> float | None:
+    """How well the predictor of the task does on held-out records that are not released but known whole."""
+    predictor = cells.space.predictor
+    if predictor is None:
+        return None
+    shares = np.concatenate([predictor(part.points) for part in parts])
+    t = np.concatenate([part.t for part in parts if part.t is not None])
+    if plan.n_tasks > 2:
+        return float((shares.argmax(axis=1) == t).mean())
+    return weighted_auc(shares[:, 1], np.eye(2)[t])

@@ -1,0 +1,122 @@
+"""Records that had no part in a rule: sums by cell, which certify it and measure what it keeps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Sums over records by their cell; sums of parts add up, so that records may come piece by piece.
+
+    Attributes
+    ----------
+    counts : (n_cells, n_y) array
+        Records by cell and private class.
+    sums : (n_cells, d) array
+        Of their points.
+    square, total : float
+        Of their squared lengths, and of their squared distances from the mean of the records that solve.
+    tasks : (n_cells, n_t) array, optional
+        Records by cell and task.
+    """
+
+    counts: FloatArray
+    sums: FloatArray
+    square: float
+    total: float
+    tasks: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        points: FloatArray,
+        cells: IntArray,
+        y: IntArray,
+        t: IntArray | None,
+        *,
+        centre: FloatArray,
+        n_cells: int,
+        n_classes: int,
+        n_tasks: int,
+    ) -> HeldOut:
+        """The sums of some records."""
+        return cls(
+            counted(cells, y, n_cells, n_classes),
+            group_sums(points, cells, n_cells),
+            float(np.square(points).sum()),
+            float(np.square(points - centre).sum()),
+            None if t is None else counted(cells, t, n_cells, n_tasks),
+        )
+
+    def __add__(self, other: HeldOut) -> HeldOut:
+        tasks = None if self.tasks is None or other.tasks is None else self.tasks + other.tasks
+        return HeldOut(
+            self.counts + other.counts,
+            self.sums + other.sums,
+            self.square + other.square,
+            self.total + other.total,
+            tasks,
+        )
+
+    def variance_kept(self, channel: FloatArray, symbols: FloatArray) -> float:
+        """The share of the variance that the point of a record's symbol explains, averaged over symbols.
+
+        `symbols` (n_z, d) comes from the records that solve.
+        """
+        expected, lengths = channel @ symbols, channel @ np.square(symbols).sum(axis=1)
+        left = self.square - 2 * float((self.sums * expected).sum())
+        left += float(self.counts.sum(axis=1) @ lengths)
+        return 1 - left / self.total if self.total > 0 else 1.0
+
+    def task_score(self, channel: FloatArray, by_symbol: FloatArray) -> float:
+        """How well a symbol tells the task: AUC for two classes, else the share guessed right.
+
+        `by_symbol` (n_z, n_t), P(task | symbol), comes from the records that solve.
+        """
+        assert self.tasks is not None
+        soft = channel.T @ self.tasks
+        if soft.shape[1] > 2:
+            guess = by_symbol.argmax(axis=1)
+            return float(soft[np.arange(len(guess)), guess].sum() / soft.sum())
+        return weighted_auc(by_symbol[:, 1], soft)
+
+
+def counted(rows: IntArray, columns: IntArray, n_rows: int, n_columns: int) -> FloatArray:
+    """How often each pair of numbers occurs."""
+    flat = np.bincount(rows * n_columns + columns, minlength=n_rows * n_columns)
+    return flat.reshape(n_rows, n_columns).astype(np.float64)
+
+
+def group_sums(points: FloatArray, groups: IntArray, n_groups: int) -> FloatArray:
+    """The sum of the points of each group."""
+    from scipy.sparse import csr_array
+
+    n = len(points)
+    found: FloatArray = csr_array((np.ones(n), (groups, np.arange(n))), shape=(n_groups, n)) @ points
+    return found
+
+
+def group_means(points: FloatArray, groups: IntArray, n_groups: int) -> FloatArray:
+    """The mean point of each group; of an empty one the mean of all."""
+    sizes = np.bincount(groups, minlength=n_groups)[:, None]
+    sums = group_sums(points, groups, n_groups)
+    means: FloatArray = np.where(sizes > 0, sums / np.maximum(sizes, 1), points.mean(axis=0))
+    return means
+
+
+def weighted_auc(scores: FloatArray, counts: FloatArray) -> float:
+    """The probability that one of class 1 has the higher score than one of class 0; ties count half."""
+    _, place = np.unique(scores, return_inverse=True)
+    table = np.zeros((int(place.max()) + 1, 2))
+    np.add.at(table, place, counts)
+    total = table.sum(axis=0)
+    if not total.all():
+        return math.nan
+    below = np.cumsum(table[:, 0]) - table[:, 0] / 2
+    return float((table[:, 1] * below).sum() / (total[0] * total[1]))

@@ -1,0 +1,235 @@
+"""What fit is given: records, what is private about them, a task, and who they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..alphabet import require_columns
+from ..arrays import IntArray
+from ..attributes import Attribute, read_attributes
+from ..errors import InvalidInputError, shortened
+from ..frames import read_frame
+from .material import Material
+from .readers import ArrayReader, FrameReader, Reader, is_frame, n_records, taken
+from .tables import TableSchema
+
+#: Private classes of fewer records cannot be spoken of.
+LEAST_IN_CLASS = 10
+#: Private classes, at most.
+MOST_CLASSES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Private:
+    """What is to be protected: one attribute, or the combination of several.
+
+    Attributes
+    ----------
+    names : of the attributes
+    labels : of the combinations that occur; tuples where there are several attributes
+    y : (n,) array
+        The combination of each record.
+    notes : what was done to numbers
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[Hashable, ...]
+    y: IntArray
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.labels)
+
+    @classmethod
+    def read(cls, given: Any, n: int) -> Private:
+        attributes = read_attributes(given, n, name="private")
+        if not attributes:
+            raise InvalidInputError(
+                "fit: name what is private: private='column' of a frame, or a value for each record.",
+                names=("private",),
+            )
+        for one in attributes:
+            _check_classes(one)
+        names = tuple(one.name for one in attributes)
+        notes = tuple(_said(one, "private") for one in attributes if one.is_numeric)
+        if len(attributes) == 1:
+            return cls(names, attributes[0].classes, attributes[0].y, notes)
+        code = np.zeros(n, dtype=np.int64)
+        for one in attributes:
+            code = code * one.n_classes + one.y
+        found, y = np.unique(code, return_inverse=True)
+        labels = []
+        for value in found.tolist():
+            parts: list[Hashable] = []
+            for one in reversed(attributes):
+                value, number = divmod(value, one.n_classes)
+                parts.append(one.classes[number])
+            labels.append(tuple(reversed(parts)))
+        combined = cls(names, tuple(labels), y.astype(np.intp), notes)
+        _check_rare(" × ".join(names), combined.labels, combined.y)
+        return combined
+
+
+def read_task(given: Any, n: int) -> Attribute | None:
+    """The task, if there is one: classes, or numbers cut into classes of equal size."""
+    found = read_attributes(given, n, name="task", what="task")
+    if len(found) > 1:
+        raise InvalidInputError(
+            f"task must be one column; it has {', '.join(one.name for one in found)}. Combine them first.",
+            names=("task",),
+        )
+    if not found:
+        return None
+    if found[0].n_classes < 2 or found[0].n_classes > MOST_CLASSES:
+        raise InvalidInputError(
+            f"task {found[0].name} has {found[0].n_classes:,} different values; a task has 2 to "
+            f"{MOST_CLASSES} classes, or numbers that are not all whole.",
+            names=("task",),
+        )
+    return found[0]
+
+
+def _said(one: Attribute, what: str) -> str:
+    return (
+        f"{what} {one.name} is a number: what is protected is which of {one.n_classes} classes of equal size "
+        f"it is in ({', '.join(map(str, one.classes))}), not finer differences."
+    )
+
+
+def _check_classes(one: Attribute) -> None:
+    if one.n_classes < 2:
+        raise InvalidInputError(
+            f"private {one.name} is the same for every record ({shortened(one.classes[0])}); there is "
+            "nothing to protect.",
+            names=("private",),
+        )
+    if one.n_classes == len(one.y):
+        raise InvalidInputError(
+            f"private {one.name} is different for every record, like a name or a number of a person; leave "
+            "such a column out of the release, or name a property that people share.",
+            names=("private",),
+        )
+    _check_rare(one.name, one.classes, one.y)
+
+
+def _check_rare(name: str, labels: Sequence[Hashable], y: IntArray) -> None:
+    counts = np.bincount(y, minlength=len(labels))
+    if len(labels) > MOST_CLASSES:
+        raise InvalidInputError(
+            f"private {name} has {len(labels):,} different values; at most {MOST_CLASSES} can be protected, "
+            "so group them.",
+            names=("private",),
+        )
+    rare = int(counts.argmin())
+    fewest = int(counts[rare])
+    if fewest < LEAST_IN_CLASS:
+        raise InvalidInputError(
+            f"private {name}: the value {shortened(labels[rare])} has {fewest} record"
+            f"{'s' * (fewest != 1)}, too few to say anything about; group private values so that each "
+            f"has {LEAST_IN_CLASS} or more.",
+            names=("private",),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """What fit was given, read and checked.
+
+    Attributes
+    ----------
+    X : array or frame
+    private : Private
+    task : Attribute, optional
+    groups : (n,) array, optional
+        Who a record belongs to.
+    hidden : names of the columns of X that are never released: what is private, and who people are
+    target : name of the column of X that is the task: released, and no input
+    """
+
+    X: Any
+    n: int
+    private: Private
+    task: Attribute | None
+    groups: IntArray | None
+    hidden: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, X: Any, private: Any, task: Any, groups: Any) -> Read:
+        n = n_records(X)
+        if not is_frame(X):
+            named: list[tuple[str, ...]] = [(), (), ()]
+            for name, value in (("private", private), ("task", task), ("groups", groups)):
+                if isinstance(value, str):
+                    raise InvalidInputError(
+                        f"fit: {name}={shortened(value)} names a column, and X is no frame; pass the values.",
+                        names=(name,),
+                    )
+        else:
+            named = [
+                _names(X, private, "private"),
+                _names(X, task, "task"),
+                _names(X, groups, "groups"),
+            ]
+        values = [_columns(X, *both) for both in zip((private, task, groups), named, strict=True)]
+        owner = read_attributes(values[2], n, name="groups", what="groups")
+        if len(owner) > 1:
+            raise InvalidInputError(
+                "groups must be one column, of who a record belongs to.", names=("groups",)
+            )
+        repeated = [name for name in named[1] if name in named[0]]
+        if repeated:
+            raise InvalidInputError(
+                f"fit: {shortened(repeated[0])} is both private and the task; a release cannot tell it and "
+                "hide it.",
+                names=("private", "task"),
+            )
+        return cls(
+            X,
+            n,
+            Private.read(values[0], n),
+            read_task(values[1], n),
+            owner[0].y if owner else None,
+            (*named[0], *named[2]),
+            named[1],
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if self.task is None or not self.task.is_numeric:
+            return self.private.notes
+        return (*self.private.notes, f"task {self.task.name} is a number, cut into classes of equal size.")
+
+    def reader(self, rows: IntArray) -> Reader:
+        """How records become points; what depends on the data is learned from these rows."""
+        if not is_frame(self.X):
+            return ArrayReader.of(self.X)
+        return FrameReader(TableSchema.read(taken(self.X, rows), drop=[*self.hidden, *self.target]))
+
+    def material(self, reader: Reader, rows: IntArray) -> Material:
+        t = None if self.task is None else self.task.y[rows]
+        return Material(reader.points(taken(self.X, rows)), self.private.y[rows], t)
+
+
+def _names(X: Any, given: Any, what: str) -> tuple[str, ...]:
+    """The columns of the frame that are named; none where values are given."""
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, (list, tuple)) or not texts or not all(isinstance(one, str) for one in texts):
+        return ()
+    columns = read_frame(X, "fit").columns
+    if len(texts) == n_records(X) and not set(texts) <= set(columns):
+        return ()  # a value for each record
+    require_columns(texts, columns, f"fit: {what}")
+    return tuple(dict.fromkeys(texts))
+
+
+def _columns(X: Any, given: Any, names: tuple[str, ...]) -> Any:
+    if not names:
+        return given
+    frame = read_frame(X, "fit")
+    return {name: frame[name].to_native() for name in names}

@@ -1,0 +1,203 @@
+"""CertifiedRule: what releases records, and nothing that tells a private value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..alphabet import as_names, require_columns
+from ..arrays import FloatArray, IntArray, uniform
+from ..channels import posterior
+from ..errors import InvalidInputError
+from ..frames import make_frame, read_frame
+from ..measured import Measured
+from ..mechanism import Rng, TableMechanism
+from .cells import Cells
+from .readers import ArrayReader, Reader, n_records, taken
+from .tables import ColumnTables
+
+#: Records that are made points of at a time.
+CHUNK = 1 << 16
+#: Cells of a symbol, and properties of a cell, that `describe` names.
+SHOWN_CELLS, SHOWN_WORDS = 3, 3
+#: What a released frame holds.
+RECORDS = ("columns", "typical", "symbol")
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedRule:
+    """A release from records to records: into a cell, from the cell to a symbol, from the symbol a record.
+
+    Attributes
+    ----------
+    reader : ArrayReader or FrameReader
+        How records become points.
+    cells : Cells
+    mechanism : TableMechanism
+        P(symbol | cell).
+    p_cells : (n_cells,) array
+        How common each cell was among the records that the rule was made from.
+    cell_points : (n_cells, d) array
+        Their mean points.
+    private_names : columns that the rule was made to protect
+    certificate : Measured
+        What nobody learns more than, from the release of a new person.
+    tables : ColumnTables, optional
+        Of a frame: P(column | symbol).
+    """
+
+    reader: Reader
+    cells: Cells
+    mechanism: TableMechanism
+    p_cells: FloatArray
+    cell_points: FloatArray
+    private_names: tuple[str, ...]
+    certificate: Measured
+    tables: ColumnTables | None = None
+
+    @cached_property
+    def p_cell_given_symbol(self) -> FloatArray:
+        """(n_z, n_cells): from whom a symbol comes."""
+        return posterior(self.p_cells, self.mechanism.p_z_given_x)
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """(n_z, d): the mean point of a symbol."""
+        found: FloatArray = self.p_cell_given_symbol @ self.cell_points
+        return found
+
+    @property
+    def n_symbols(self) -> int:
+        return self.mechanism.n_z
+
+    def cells_of(self, X: Any) -> IntArray:
+        """The cell of each record. It is not to leave the house: the symbol is."""
+        found = [self.cells(self.reader.points(part)) for part in _parts(X)]
+        return np.concatenate(found)
+
+    def transform(self, X: Any, rng: Rng = None) -> IntArray:
+        """A symbol for each record, 0, 1, …, drawn from the mechanism."""
+        cells = self.cells_of(X)
+        return self.mechanism.sparse.draw(cells, uniform(len(cells), rng))
+
+    def inverse_transform(self, Z: Any) -> Any:
+        """The typical record of each symbol, in the shape of the records; of a frame averages and modes."""
+        return self._typical(self._symbols(Z))
+
+    def _typical(self, symbols: IntArray) -> Any:
+        if self.tables is not None:
+            return self.tables.typical(symbols)
+        assert isinstance(self.reader, ArrayReader)
+        return self.reader.records(self.points[symbols])
+
+    def release(
+        self, X: Any, *, records: str = "columns", keep: str | Sequence[str] = (), rng: Rng = None
+    ) -> Any:
+        """Records of the same kind as X, made from their symbols alone.
+
+        Parameters
+        ----------
+        X : array or frame
+        records : {"columns", "typical", "symbol"}
+            Of a frame: each column drawn from P(column | symbol), which keeps their distributions; the
+            average or commonest value of the symbol; or its number. Arrays come as the symbol's mean record.
+        keep : column names
+            What is handed out unchanged beside it. The certificate does not speak of what these tell.
+        rng : None, int or Generator
+        """
+        if records not in RECORDS:
+            raise InvalidInputError(
+                f"release: records must be one of {', '.join(map(repr, RECORDS))}; it is {records!r}.",
+                names=("records",),
+            )
+        # An int would draw the columns with the numbers that drew the symbols.
+        generator = np.random.default_rng(rng) if isinstance(rng, int) and not isinstance(rng, bool) else rng
+        symbols = self.transform(X, generator)
+        if self.tables is None:
+            return symbols if records == "symbol" else self._typical(symbols)
+        if records == "symbol":
+            made = _column_like(X, "z", symbols)
+        else:
+            made = self.tables.draw(symbols, generator) if records == "columns" else self._typical(symbols)
+        return _with_kept(made, X, as_names(keep), self.private_names)
+
+    def _symbols(self, Z: Any) -> IntArray:
+        values = np.asarray(Z)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        whole = values.ndim == 1 and values.dtype.kind in "iuf" and np.array_equal(values, np.rint(values))
+        if not whole or (values.size and not (values.min() >= 0 and values.max() < self.n_symbols)):
+            raise InvalidInputError(
+                f"inverse_transform: symbols are whole numbers from 0 to {self.n_symbols - 1}, as transform "
+                "gives them."
+            )
+        return values.astype(np.intp)
+
+    def describe(self) -> Any:
+        """Which cells share a symbol, in words: a frame with a row a symbol, common ones first."""
+        if self.tables is not None:
+            return self.tables.codebook()
+        p_z = self.p_cells @ self.mechanism.p_z_given_x
+        order = np.argsort(-p_z, kind="stable")
+        rows: dict[str, list[Any]] = {"symbol": [], "share": [], "stands for": []}
+        for z in order.tolist():
+            back = self.p_cell_given_symbol[z]
+            chosen = np.argsort(-back, kind="stable")[:SHOWN_CELLS]
+            parts = [
+                f"{self._words(c)} ({back[c]:.0%})".replace("%", " %") for c in chosen if back[c] > 0.005
+            ]
+            left = int((back > 0.005).sum()) - len(parts)
+            rows["symbol"].append(z)
+            rows["share"].append(float(p_z[z]))
+            rows["stands for"].append("; or ".join(parts) + (f"; or {left} more" if left > 0 else ""))
+        return make_frame(rows)
+
+    def _words(self, cell: int) -> str:
+        """What sets a cell apart from the others: its largest differences in units of their spread."""
+        centre = self.p_cells @ self.cell_points
+        spread = np.sqrt(self.p_cells @ np.square(self.cell_points - centre))
+        away = (self.cell_points[cell] - centre) / np.where(spread > 0, spread, np.inf)
+        names = self.reader.names()
+        most = [i for i in np.argsort(-np.abs(away), kind="stable")[:SHOWN_WORDS] if abs(away[i]) > 0.5]
+        words = [f"{names[i]} {'high' if away[i] > 0 else 'low'}" for i in most]
+        return ", ".join(words) or "like most"
+
+
+def _parts(X: Any) -> Iterator[Any]:
+    """The records piece by piece, so that their points need little memory."""
+    n = n_records(X)
+    if n <= CHUNK:
+        yield X
+        return
+    for start in range(0, n, CHUNK):
+        yield taken(X, np.arange(start, min(start + CHUNK, n)))
+
+
+def _column_like(X: Any, name: str, values: IntArray) -> Any:
+    """A frame of one column, of the library of another frame."""
+    import narwhals as nw
+
+    frame = read_frame(X, "release")
+    made = nw.from_dict({name: values.tolist()}, backend=frame.implementation)
+    return made.to_native()
+
+
+def _with_kept(made: Any, X: Any, keep: tuple[str, ...], private: tuple[str, ...]) -> Any:
+    """The released frame with these columns of the records as they are."""
+    if not keep:
+        return made
+    import narwhals as nw
+
+    frame, out = read_frame(X, "release"), nw.from_native(made, eager_only=True)
+    require_columns(keep, frame.columns, "release: keep")
+    hidden = [name for name in keep if name in private]
+    if hidden:
+        raise InvalidInputError(
+            f"release: {hidden[0]!r} is private, so that it cannot be kept.", names=("keep",)
+        )
+    kept = [nw.new_series(name, frame[name].to_list(), backend=frame.implementation) for name in keep]
+    return out.with_columns(*kept).to_native()

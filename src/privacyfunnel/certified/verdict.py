@@ -1,0 +1,85 @@
+"""What a rule keeps and what can be guessed from it, in one sentence without information theory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Guess:
+    """How often anybody can be right about an attribute of a new person.
+
+    Attributes
+    ----------
+    name : str
+    at_most : float
+        With the release; an upper bound for every adversary.
+    chance : float
+        Without it: the share of the commonest value.
+    """
+
+    name: str
+    at_most: float
+    chance: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is kept and what can be guessed; `str` is one sentence.
+
+    Attributes
+    ----------
+    guesses : of Guess
+        All of them hold together, with the confidence.
+    confidence : float
+    variance : float
+        Share of the variance of new records that their release explains; an estimate.
+    n : int
+        Records that certified and measured.
+    task : str, optional
+        Whose `score` from a release, and from the whole record where a model was asked, is measured.
+    score, score_before : float, optional
+        AUC for two classes, else the share guessed right; estimates.
+    is_auc : bool
+    gap : float, optional
+        The largest difference between two private classes that a decision from the release can make.
+    """
+
+    guesses: tuple[Guess, ...]
+    confidence: float
+    variance: float
+    n: int
+    task: str = ""
+    score: float | None = None
+    score_before: float | None = None
+    is_auc: bool = True
+    gap: float | None = None
+
+    def __str__(self) -> str:
+        told = [
+            f"{one.name} right more often than {100 * one.at_most:.1f} % of the time "
+            f"({100 * one.chance:.1f} % without it)"
+            for one in self.guesses
+        ]
+        said = f"From a new person's release nobody guesses {', nor '.join(told)}"
+        if self.gap is not None:
+            said += f", and no decision made from it treats groups more than {100 * self.gap:.1f} % apart"
+        said += f", with {100 * self.confidence:g} % confidence; it keeps {self._kept()}."
+        return said
+
+    def _kept(self) -> str:
+        kept = f"{100 * max(self.variance, 0):.0f} % of the variance"
+        if self.score is None:
+            return kept
+        if self.is_auc:
+            score, before = f"an AUC of {self.score:.3f}", f"{self.score_before or 0:.3f}"
+        else:
+            score, before = f"{100 * self.score:.0f} % right", f"{100 * (self.score_before or 0):.0f} %"
+        whole = "" if self.score_before is None else f" ({before} from the whole record)"
+        return f"{kept} and tells {self.task} with {score}{whole}"
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON types."""
+        from dataclasses import asdict
+
+        return asdict(self)

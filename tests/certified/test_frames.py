@@ -1,0 +1,224 @@
+"""CertifiedFunnel on frames: columns by name, frames of the same schema, saved rules."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import privacyfunnel as pf
+from privacyfunnel.certified import CertifiedFunnel, CertifiedRule
+from privacyfunnel.errors import FileFormatError, InvalidInputError
+
+N = 6_000
+
+
+def people(n=N, seed=0):
+    """A job tells sex and pay; a town tells nothing."""
+    rng = np.random.default_rng(seed)
+    job = rng.choice(["nurse", "miner", "clerk", "cook"], n, p=[0.2, 0.2, 0.4, 0.2])
+    man = (
+        rng.random(n)
+        < pd.Series(job).map({"nurse": 0.2, "miner": 0.8, "clerk": 0.5, "cook": 0.45}).to_numpy()
+    )
+    hours = np.round(rng.normal(38, 6, n) + 3 * man).astype(int)
+    rich = (
+        rng.random(n) < pd.Series(job).map({"nurse": 0.3, "miner": 0.5, "clerk": 0.2, "cook": 0.1}).to_numpy()
+    )
+    town = rng.choice(["A", "B", None], n, p=[0.5, 0.4, 0.1])
+    sex = np.where(man, "male", "female")
+    born = pd.to_datetime("1960-01-01") + pd.to_timedelta(rng.integers(0, 15_000, n), unit="D")
+    return pd.DataFrame(
+        {
+            "name": [f"person {i}" for i in range(n)],
+            "job": job,
+            "hours": hours,
+            "sex": sex,
+            "rich": rich,
+            "town": town,
+            "born": born,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def funnel():
+    return CertifiedFunnel(0.08, random_state=0).fit(people(), private="sex", task="rich")
+
+
+def test_a_frame_of_the_same_schema_comes_back(funnel):
+    frame = people(500, 1)
+    released = funnel.release(frame)
+    assert list(released.columns) == ["job", "hours", "rich", "town", "born"]  # no sex, and no key
+    assert (released.dtypes == frame.dtypes[released.columns]).all()
+    assert len(released) == 500
+    assert set(released["job"]) <= set(frame["job"])
+    assert released["rich"].dtype == bool
+    assert "name" in " ".join(funnel.notes_)
+    assert "sex right more often than" in str(funnel.verdict_)
+    assert "tells rich with an AUC of" in str(funnel.verdict_)
+    # Neither the private column nor the task is needed.
+    again = funnel.release(frame.drop(columns=["sex", "rich", "name"]), rng=0)
+    pd.testing.assert_frame_equal(again, funnel.release(frame, rng=0))
+
+
+def test_what_a_released_frame_may_hold(funnel):
+    frame = people(300, 2)
+    typical = funnel.release(frame, records="typical", rng=0)
+    assert typical.drop_duplicates().shape[0] <= funnel.rule_.n_symbols
+    symbols = funnel.release(frame, records="symbol", rng=0)
+    assert list(symbols.columns) == ["z"]
+    assert np.array_equal(symbols["z"], funnel.transform(frame, rng=np.random.default_rng(0)))
+    kept = funnel.release(frame, keep="rich", rng=0)
+    assert (kept["rich"].to_numpy() == frame["rich"].to_numpy()).all()
+    with pytest.raises(InvalidInputError, match="is private"):
+        funnel.release(frame, keep="sex")
+    with pytest.raises(InvalidInputError, match="records must be one of"):
+        funnel.release(frame, records="whole")
+    pd.testing.assert_frame_equal(funnel.inverse_transform(symbols["z"]), typical)
+    described = funnel.describe()
+    assert len(described) == funnel.rule_.n_symbols
+    assert "job" in " ".join(described["stands_for"])
+
+
+def test_every_column_is_made_from_the_symbol_alone(funnel):
+    """Among records of one symbol, what is released has nothing to do with what they were."""
+    frame = people(20_000, 3)
+    rng = np.random.default_rng(0)
+    symbols = funnel.rule_.transform(frame, rng)
+    released = funnel.rule_.tables.draw(symbols, rng)
+    common = np.bincount(symbols).argmax()
+    rows = symbols == common
+    table = pd.crosstab(frame["job"][rows], released["job"][rows])
+    from scipy.stats import chi2_contingency
+
+    assert chi2_contingency(table).pvalue > 1e-3
+
+
+def test_rows_are_nobodys_more_often_than_by_chance(funnel):
+    made_from, others = people(), people(N, 9)
+    columns = ["job", "hours", "rich", "town", "born"]
+    released = funnel.release(people(4_000, 4), rng=0)[columns].itertuples(index=False)
+    rows = [str(row) for row in released]
+    seen, unseen = (
+        {str(row) for row in frame[columns].itertuples(index=False)} for frame in (made_from, others)
+    )
+    assert sum(row in seen for row in rows) <= sum(row in unseen for row in rows) + 20
+
+
+@pytest.mark.parametrize("kind", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
+def test_other_libraries(kind):
+    frame = kind(people(3_000).drop(columns="name"))
+    funnel = CertifiedFunnel(0.2, random_state=0).fit(frame, private=["sex"])
+    released = funnel.release(frame, rng=0)
+    assert type(released) is type(frame)
+    names = released.columns if isinstance(frame, pl.DataFrame) else released.column_names
+    assert list(names) == ["job", "hours", "rich", "town", "born"]
+    assert len(released) == 3_000
+
+
+def test_columns_are_named_or_given():
+    frame = people(3_000)
+    with pytest.raises(InvalidInputError, match="no column 'sexe'; the closest are 'sex'"):
+        CertifiedFunnel().fit(frame, private="sexe")
+    with pytest.raises(InvalidInputError, match="both private and the task"):
+        CertifiedFunnel().fit(frame, private="sex", task="sex")
+    with pytest.raises(InvalidInputError, match="different for every record"):
+        CertifiedFunnel().fit(frame, private="name")
+    with pytest.raises(InvalidInputError, match="X is no frame"):
+        CertifiedFunnel().fit(np.zeros((30, 2)), private="sex")
+    with pytest.raises(InvalidInputError, match="lazy"):
+        CertifiedFunnel().fit(pl.from_pandas(frame).lazy(), private="sex")
+    given = CertifiedFunnel(0.2, random_state=0).fit(frame.drop(columns="sex"), private=frame["sex"])
+    named = CertifiedFunnel(0.2, random_state=0).fit(frame, private="sex")
+    assert given.verdict_.variance == named.verdict_.variance
+    broken = frame.assign(hours=np.where(np.arange(3_000) == 5, np.inf, 1.0))
+    with pytest.raises(InvalidInputError, match=r"hours.*infinite|infinite.*hours"):
+        CertifiedFunnel(0.2, random_state=0).fit(broken, private="sex")
+    empty = frame.assign(void=None)
+    assert "void" in CertifiedFunnel(0.2, random_state=0).fit(empty, private="sex").release(empty).columns
+
+
+def texts_of(value):
+    """All keys and texts inside JSON."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from texts_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_of(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_a_rule_is_saved_for_whoever_releases_and_tells_no_private_value(funnel, tmp_path):
+    funnel.save(tmp_path / "rule", part="release")
+    rule = pf.load(tmp_path / "rule")
+    assert isinstance(rule, CertifiedRule)
+    frame = people(200, 5).drop(columns=["sex", "rich"])
+    pd.testing.assert_frame_equal(rule.release(frame, rng=3), funnel.release(frame, rng=3))
+    assert rule.certificate == funnel.certificate_
+    document = json.loads((tmp_path / "rule" / "rule.json").read_text())
+    texts = set(texts_of(document))
+    assert not {"male", "female"} & texts
+    assert not {"counts", "p_xy", "y_labels", "guesses"} & texts
+
+
+def test_the_whole_funnel_is_saved_for_its_owner(funnel, tmp_path):
+    funnel.save(tmp_path / "mine")
+    again = pf.load(tmp_path / "mine")
+    assert str(again.verdict_) == str(funnel.verdict_)
+    assert again.certificates_ == funnel.certificates_
+    frame = people(200, 5)
+    assert np.array_equal(again.transform(frame, rng=1), funnel.transform(frame, rng=1))
+    assert again.get_params()["max_leakage"] == 0.08
+    first, second = again.frontier_.to_frame(), funnel.frontier_.to_frame()
+    np.testing.assert_allclose(first.to_numpy(), second.to_numpy(), rtol=1e-9, atol=1e-9)
+    with pytest.raises(InvalidInputError, match="which no file holds"):
+        again.choose(max_leakage=0.2)
+    with pytest.raises(InvalidInputError, match="name another"):
+        funnel.save(tmp_path / "mine", part="release")
+    with pytest.raises(InvalidInputError, match="part must be"):
+        funnel.save(tmp_path / "mine", part="some")
+
+
+def test_arrays_are_saved_too(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 3)).astype(np.float32)
+    y = rng.random(3_000) < 0.3 + 0.4 * (X[:, 0] > 0)
+    for cells in ("kmeans", "tree"):
+        funnel = CertifiedFunnel(0.2, cells=cells, random_state=0).fit(X, private=y, task=X[:, 1] > 0)
+        funnel.save(tmp_path / cells)
+        again = pf.load(tmp_path / cells)
+        assert np.array_equal(again.release(X[:50], rng=0), funnel.release(X[:50], rng=0))
+        assert again.choose(max_leakage=0.3).certificate_ == funnel.choose(max_leakage=0.3).certificate_
+    from sklearn.decomposition import PCA
+
+    other = CertifiedFunnel(0.2, cells=PCA(2), random_state=0).fit(X, private=y)
+    with pytest.raises(InvalidInputError, match="cells made by a PCA cannot be written"):
+        other.save(tmp_path / "pca")
+    assert not (tmp_path / "pca").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data["payload"].pop("cells"),
+        lambda data: data["payload"]["cells"]["centres"]["values"].pop(),
+        lambda data: data["payload"]["p_cells"]["values"].pop(),
+        lambda data: data["payload"]["mechanism"]["probabilities"].__setitem__(0, 2.0),
+        lambda data: data.update(version=99),
+        lambda data: data.update(kind="frontier"),
+    ],
+)
+def test_a_damaged_rule_is_refused(funnel, tmp_path, change):
+    funnel.save(tmp_path / "rule", part="release")
+    path = tmp_path / "rule" / "rule.json"
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(FileFormatError, match=r"rule\.json"):
+        pf.load(tmp_path / "rule")

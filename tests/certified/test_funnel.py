@@ -1,0 +1,299 @@
+"""CertifiedFunnel on arrays: guarantees against known populations, what it returns, and bad input."""
+
+import numpy as np
+import pytest
+from populations import Population, graded, hostile
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+
+import privacyfunnel as pf
+from privacyfunnel.certified import CertifiedFunnel
+from privacyfunnel.certified.held_out import HeldOut, weighted_auc
+from privacyfunnel.certified.making import split_records
+from privacyfunnel.errors import InfeasibleError, InvalidInputError
+
+
+def fitted(population, n=6_000, seed=0, **settings):
+    X, y, kinds = population.draw(n, np.random.default_rng(seed))
+    fitting = {name: settings.pop(name) for name in ("groups",) if name in settings}
+    task = kinds % 2 if settings.pop("task", False) else None
+    return CertifiedFunnel(random_state=seed, **settings).fit(X, private=y, task=task, **fitting)
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        ({}, 0.05),
+        ({"task": True}, 0.05),
+        ({"utility": "information"}, 0.05),
+        ({"leakage": "success"}, 0.72),
+        ({"leakage": "parity"}, 0.2),
+        ({"cells": "tree", "task": True}, 0.05),
+        ({"cells": KMeans(12, n_init=1, random_state=0)}, 0.05),
+        ({"cells": PCA(1)}, 0.05),
+        ({"n_cells": 10}, 0.05),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_fit_says_what_it_did_and_keeps_the_limit(settings, limit):
+    population = graded()
+    funnel = fitted(population, max_leakage=limit, **settings)
+    measure = settings.get("leakage", "information")
+    assert funnel.certificate_.value == limit
+    assert (funnel.certificate_.kind, funnel.certificate_.confidence) == ("upper bound", 0.95)
+    assert funnel.certificate_.n_samples == 2_000
+    assert population.leakage(funnel, measure) <= limit
+    assert population.leakage(funnel, "success") <= funnel.verdict_.guesses[0].at_most
+    assert funnel.solution_.joint.n_samples == 4_000
+    assert "nobody guesses private right more often than" in str(funnel.verdict_)
+    assert "95 % confidence" in str(funnel.verdict_)
+    X, _, _ = population.draw(50, np.random.default_rng(9))
+    symbols = funnel.transform(X)
+    assert symbols.shape == (50,)
+    assert set(symbols) <= set(range(funnel.rule_.n_symbols))
+    assert np.array_equal(funnel.inverse_transform(symbols), funnel.rule_.points[symbols])
+    assert funnel.transform(X, points=True).shape == X.shape
+    assert funnel.release(X).shape == X.shape
+    assert np.array_equal(funnel.release(X, rng=1), funnel.release(X, rng=1))
+    assert len(funnel.describe()) == funnel.rule_.n_symbols
+
+
+def test_more_is_kept_with_a_larger_limit():
+    careful, daring = (fitted(graded(), max_leakage=limit, n_cells=12) for limit in (0.06, 0.4))
+    assert careful.verdict_.variance < daring.verdict_.variance
+    assert careful.solution_.leakage < daring.solution_.leakage
+
+
+def test_three_classes_and_two_attributes():
+    population = graded(n_y=3)
+    funnel = fitted(population, n=9_000, max_leakage=0.1)
+    assert population.leakage(funnel) <= 0.1
+    X, y, _ = population.draw(9_000, np.random.default_rng(1))
+    private = {"first": y == 0, "second": y > 1}
+    both = CertifiedFunnel(0.1, random_state=0).fit(X, private=private)
+    assert both.solution_.joint.n_y == 3
+    assert [one.name for one in both.verdict_.guesses] == ["first", "second"]
+    own = CertifiedFunnel({"first": 0.1, "second": 0.2}, random_state=0).fit(X, private=private)
+    assert {name: one.value for name, one in own.certificates_.items()} == {"first": 0.1, "second": 0.2}
+    told = own.solution_.leakages
+    assert told["first"] <= 0.1
+    assert told["second"] <= 0.2
+    with pytest.raises(InvalidInputError, match="give each of them one"):
+        CertifiedFunnel({"first": 0.1}).fit(X, private=private)
+
+
+def test_private_numbers_are_cut_and_said():
+    population = graded()
+    X, y, _ = population.draw(9_000, np.random.default_rng(0))
+    pay = y * 1.5 + np.random.default_rng(1).random(9_000)
+    funnel = CertifiedFunnel(0.5, random_state=0).fit(X, private=pay)
+    assert "which of 8 classes of equal size" in funnel.notes_[0]
+
+
+def test_the_trade_off_is_certified_together_and_can_be_chosen_from():
+    population = graded()
+    funnel = fitted(population, n=12_000, n_cells=12)
+    front = funnel.frontier_
+    assert front is funnel.frontier_
+    bounds = [point.bound.value for point in front.points]
+    assert bounds == sorted(bounds)
+    assert {point.bound.confidence for point in front.points} == {1 - 0.05 / len(bounds)}
+    middle = (bounds[3] + bounds[4]) / 2
+    chosen = funnel.choose(max_leakage=middle)
+    assert chosen.certificate_.value == pytest.approx(middle)
+    assert population.leakage(chosen) <= middle
+    assert chosen.solution_ is None
+    assert funnel.certificate_.value == 0.05  # the first is what it was
+    assert population.leakage(chosen) == pytest.approx(
+        np.interp(
+            middle, bounds[3:5], [population.leakage(funnel.choose(max_leakage=b)) for b in bounds[3:5]]
+        ),
+        rel=0.3,
+    )
+    half = funnel.choose(keep_variance=0.5)
+    assert half.verdict_.variance == pytest.approx(0.5, abs=0.05)
+    with pytest.raises(InfeasibleError, match="12 cells themselves keep"):
+        funnel.choose(keep_variance=0.9999)
+    with pytest.raises(InfeasibleError, match="least that the trade-off certifies"):
+        funnel.choose(max_leakage=1e-6)
+    knee = (
+        clone(funnel).set_params(max_leakage=None).fit(*population.draw(12_000, np.random.default_rng(0))[:2])
+    )
+    assert knee.verdict_.variance > 0
+    assert population.leakage(knee) <= knee.certificate_.value
+
+
+def misses(population, limit, n, repeats, measure="information", confidence=0.95, **settings):
+    """How many of so many whole fits, on fresh records, really tell more than they promise."""
+    rng = np.random.default_rng(5)
+    over = refused = 0
+    for repeat in range(repeats):
+        X, y, _ = population.draw(n, rng)
+        funnel = CertifiedFunnel(
+            limit, leakage=measure, confidence=confidence, random_state=repeat, **settings
+        )
+        try:
+            funnel.fit(X, private=y)
+        except InfeasibleError:
+            refused += 1
+            continue
+        over += population.leakage(funnel, measure) > limit
+    return over, refused
+
+
+@pytest.mark.parametrize(
+    ("population", "limit", "n"),
+    [(graded(), 0.05, 3_000), (hostile(), 0.009, 24_000)],
+    ids=["graded", "a rare kind reveals all"],
+)
+def test_fits_keep_the_limit_as_often_as_they_say(population, limit, n):
+    over, refused = misses(population, limit, n, 12, n_cells=8)
+    assert refused < 12
+    assert over <= 2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("population", "limit", "n", "measure"),
+    [
+        (graded(), 0.05, 3_000, "information"),
+        (hostile(), 0.009, 24_000, "information"),
+        (Population([0.3] * 3 + [0.1], [[0.5, 0.5]] * 3 + [[0.9, 0.1]]), 0.02, 6_000, "information"),
+        (graded(n_y=3), 0.1, 4_000, "information"),
+        (graded(), 0.7, 3_000, "success"),
+        (graded(), 0.2, 3_000, "parity"),
+    ],
+    ids=["graded", "hostile", "one kind tells", "three classes", "success", "parity"],
+)
+def test_two_hundred_fits_are_over_the_limit_in_at_most_five_per_cent(population, limit, n, measure):
+    over, refused = misses(population, limit, n, 200, measure)
+    print(f"over {over}, refused {refused} of 200")
+    assert refused < 150
+    assert over <= 0.05 * 200
+
+
+def test_people_with_several_records_certify_once():
+    groups = np.repeat(np.arange(500), 4)
+    solving, certifying = split_records(2_000, groups, np.random.default_rng(0))
+    assert not set(groups[solving]) & set(groups[certifying])
+    assert len(set(groups[certifying])) == len(certifying) == 500 - 334
+    assert len(solving) == 4 * 334
+    X, y, _ = graded().draw(2_000, np.random.default_rng(0))
+    funnel = CertifiedFunnel(0.5, random_state=0).fit(X, private=y[groups], groups=groups)
+    assert funnel.certificate_.n_samples == 166
+
+
+def test_the_records_that_certify_have_no_part_in_cells_and_candidates():
+    """Their private values are changed: everything up to the certificate stays as it is."""
+    population = graded()
+    X, y, _ = population.draw(3_000, np.random.default_rng(0))
+    first = CertifiedFunnel(0.3, random_state=0).fit(X, private=y)
+    rng = np.random.default_rng(0)
+    _, certifying = split_records(3_000, None, rng)
+    other = y.copy()
+    other[certifying] = np.random.default_rng(1).permutation(y[certifying])
+    second = CertifiedFunnel(0.3, random_state=0).fit(X, private=other)
+    assert np.array_equal(first.rule_.cells.centres, second.rule_.cells.centres)
+    assert np.array_equal(first.made_.problem.joint.p_xy, second.made_.problem.joint.p_xy)
+    assert not np.array_equal(first.held_out_.counts, second.held_out_.counts)
+
+
+def test_what_is_kept_is_that_of_drawn_releases():
+    population = graded()
+    funnel = fitted(population, n=12_000, task=True, n_cells=12)
+    X, _, _ = population.draw(20_000, np.random.default_rng(77))
+    released = funnel.release(X, rng=0)
+    kept = 1 - np.square(X - released).sum() / np.square(X - X.mean(axis=0)).sum()
+    assert funnel.verdict_.variance == pytest.approx(kept, abs=0.02)
+    assert funnel.verdict_.task == "task"
+    assert 0.5 < funnel.verdict_.score <= funnel.verdict_.score_before + 0.02
+
+
+def test_sums_by_cell_are_those_of_records():
+    rng = np.random.default_rng(0)
+    points, cells = rng.normal(size=(60, 3)), rng.integers(0, 4, 60)
+    y, t = rng.integers(0, 2, 60), rng.integers(0, 2, 60)
+    centre, symbols = rng.normal(size=3), rng.normal(size=(5, 3))
+    channel = rng.dirichlet(np.ones(5), size=4)
+    sizes = {"centre": centre, "n_cells": 4, "n_classes": 2, "n_tasks": 2}
+    whole = HeldOut.of(points, cells, y, t, **sizes)
+    parts = HeldOut.of(points[:20], cells[:20], y[:20], t[:20], **sizes) + HeldOut.of(
+        points[20:], cells[20:], y[20:], t[20:], **sizes
+    )
+    slow = sum(
+        channel[c, z] * np.square(point - symbols[z]).sum()
+        for point, c in zip(points, cells, strict=True)
+        for z in range(5)
+    )
+    expected = 1 - slow / np.square(points - centre).sum()
+    assert whole.variance_kept(channel, symbols) == pytest.approx(expected)
+    assert parts.variance_kept(channel, symbols) == pytest.approx(expected)
+    from sklearn.metrics import roc_auc_score
+
+    scores = rng.integers(0, 5, 60).astype(float)
+    assert weighted_auc(scores, np.eye(2)[t]) == pytest.approx(roc_auc_score(t, scores))
+
+
+def test_images_come_back_as_images():
+    images, digits, new, _ = pf.datasets.load_digits(dtype="uint8")
+    funnel = CertifiedFunnel(0.4, n_cells=20, random_state=0).fit(images, private=digits % 2)
+    back = funnel.release(new)
+    assert back.shape == new.shape
+    assert back.dtype == np.uint8
+    assert back.max() <= 16
+    assert funnel.verdict_.variance > 0.1
+
+
+def test_an_encoder_that_saw_the_records_is_refused():
+    class Encoder:
+        def transform(self, X):
+            return X[:, :1]
+
+        def trained_on(self, X):
+            return 0.4
+
+    X, y, _ = graded().draw(3_000, np.random.default_rng(0))
+    with pytest.raises(InvalidInputError, match="trained on some of the records that are to certify"):
+        CertifiedFunnel(0.2, cells=Encoder()).fit(X, private=y)
+
+
+RNG = np.random.default_rng(0)
+X50, Y50 = RNG.normal(size=(50, 2)), RNG.integers(0, 2, 50)
+
+
+@pytest.mark.parametrize(
+    ("X", "given", "settings", "words"),
+    [
+        (X50, {"private": Y50}, {}, "with 16 records held back for it; about .* would be needed"),
+        (X50, {}, {}, "name what is private"),
+        (X50, {"private": np.zeros(50)}, {}, "nothing to protect"),
+        (X50, {"private": np.arange(50)}, {}, "different for every record"),
+        (X50, {"private": [0] * 47 + [1] * 3}, {}, "has 3 records, too few"),
+        (X50, {"private": Y50[:20]}, {}, "20 values for 50 records"),
+        (np.where(np.arange(100).reshape(50, 2) == 7, np.inf, X50), {"private": Y50}, {}, "row 3 has an inf"),
+        (np.where(np.arange(100).reshape(50, 2) == 7, np.nan, X50), {"private": Y50}, {}, "row 3 has a miss"),
+        (X50[:, 0], {"private": Y50}, {}, "one row a record"),
+        (X50, {"private": Y50}, {"leakage": "bits"}, "leakage must be one of"),
+        (X50, {"private": Y50}, {"utility": "beauty"}, "utility must be one of"),
+        (X50, {"private": Y50}, {"utility": "task"}, "needs a task"),
+        (X50, {"private": Y50}, {"cells": "tree"}, "pass task="),
+        (X50, {"private": Y50}, {"cells": 3}, "cells must be"),
+        (X50, {"private": Y50}, {"max_leakage": -1}, "more than 0"),
+        (X50, {"private": Y50}, {"max_leakage": 0.3, "leakage": "success"}, "leaves nothing to be certified"),
+        (X50, {"private": Y50}, {"n_cells": 1}, "at least 2"),
+        (X50, {"private": Y50}, {"confidence": 95}, "between 0 and 1"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(X, given, settings, words):
+    with pytest.raises(InvalidInputError, match=words) as caught:
+        CertifiedFunnel(random_state=0, **settings).fit(X, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_new_records_must_be_like_the_old():
+    funnel = fitted(graded(), n=3_000, max_leakage=0.3)
+    with pytest.raises(InvalidInputError, match="fitted on records of shape"):
+        funnel.transform(np.zeros((3, 5)))
+    with pytest.raises(InvalidInputError, match="symbols are whole numbers from 0 to"):
+        funnel.inverse_transform([0.5])
