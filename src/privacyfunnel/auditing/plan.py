@@ -12,6 +12,7 @@ from ..attributes import Attribute
 from ..errors import InvalidInputError
 from .adversaries.bounds import check_honest, fold_numbers
 from .adversaries.clustering import ClusteringAdversary, NeighbourAdversary
+from .adversaries.redrawing import RedrawingAdversary
 from .adversaries.supervised import (
     MOST_BOOSTED_CLASSES,
     ClassifierAdversary,
@@ -48,7 +49,7 @@ from .measures.utility import density_findings, reconstruction_findings
 
 OWN = (
     *(ClassifierAdversary, NeighbourAdversary, ClusteringAdversary, RegressorAdversary),
-    *(CountingAdversary, ResidueAdversary, OrderAdversary),
+    *(CountingAdversary, ResidueAdversary, OrderAdversary, RedrawingAdversary),
 )
 #: Up to so many records an embedding is part of the default set: it costs a minute before it begins.
 MOST_EMBEDDED = 5_000
@@ -218,13 +219,18 @@ class Plan:
         ours: list[Any] = [*default_adversaries(seed), randomised_trees(seed)]
         ours += [ResidueAdversary(seed), OrderAdversary(seed)]
         ours += [ClusteringAdversary(True), ClusteringAdversary(False), *default_numeric_adversaries(seed)]
+        if (encoded := self.given.release.encoded) is not None:
+            ours.append(RedrawingAdversary(*encoded, random_state=seed))
         named = {one.name: one for one in ours}
         if n_classes > MOST_BOOSTED_CLASSES:
             named["boosted trees"] = named["randomised trees"]
         if missing := [one for one in adversaries if isinstance(one, str) and one not in named]:
             known = ", ".join(named)
             raise InvalidInputError(f"audit: there is no adversary {missing[0]!r}; choose from {known}.")
-        return tuple(named[one] if isinstance(one, str) else one for one in adversaries)
+        found = [named[one] if isinstance(one, str) else one for one in adversaries]
+        # It knows the encoder's output for each record: here for those only that it is tried on.
+        redraw = [isinstance(one, RedrawingAdversary) and len(one.loc) == self.given.n for one in found]
+        return tuple(one.taken(self.rows) if own else one for one, own in zip(found, redraw, strict=True))
 
     def _learners(self, view: View, views: Sequence[View], name: str) -> list[Attack]:
         """Those who guess the class, and the number if it is one, from one view."""
@@ -355,8 +361,8 @@ def _sample(n: int, settings: Settings) -> IntArray:
 
 
 def _sees(adversary: Any, view: View) -> bool:
-    """Residues are of numbers as they are released, the order of rows is a view of its own."""
-    if isinstance(adversary, ResidueAdversary):
+    """Residues and draws are of numbers as they are released, the order of rows is a view of its own."""
+    if isinstance(adversary, (ResidueAdversary, RedrawingAdversary)):
         return view.look is Look.RELEASE
     return not isinstance(adversary, OrderAdversary)
 
