@@ -37,7 +37,10 @@ def write_page(folder: Path, names: Sequence[str]) -> Path:
     parts.append(_verdicts(found))
     lacking = [name for name in names if not (folder / f"{name}.json").exists()]
     if lacking:
-        parts.append(f"Not computed yet, and so without a verdict: {', '.join(lacking)}.\n")
+        listed = ", ".join(lacking)
+        parts.append(
+            f"Not computed yet, and so without a verdict: {listed}. `pfunnel reproduce NAME` does it.\n"
+        )
     parts += [_section(folder, one) for one in found]
     path = folder / "README.md"
     write_atomic(path, "\n".join(parts))
