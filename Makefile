@@ -30,7 +30,7 @@ test-full: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
-# All of the paper at small scale; goes on where it was interrupted.
+# All of the paper at small scale; goes on where it was interrupted, and from what docs/results/runs has.
 reproduce: $(STAMP)
 	$(BIN)/pfunnel reproduce all --scale small --output docs/results --store runs/reproduce
 

@@ -113,7 +113,7 @@ def test_fit_audit_and_sweep_agree(kind, library, records, tmp_path):
     pytest.importorskip("torch")
     from privacyfunnel.learned import Funnel
     from privacyfunnel.sweep.data import Records
-    from privacyfunnel.sweep.fits import fit_and_audit
+    from privacyfunnel.sweep.fits import fit_and_judge
 
     values, classes, _ = KINDS[kind]
     given = column(kind, library, repeated(values))
@@ -131,7 +131,7 @@ def test_fit_audit_and_sweep_agree(kind, library, records, tmp_path):
         if classes is not None:
             assert told["n_classes"] == len(classes)
     y = column(kind, "array", repeated(values))["p"]
-    numbers = fit_and_audit(
+    numbers = fit_and_judge(
         "funnel",
         {"n_components": 2, "hidden": [2], "epochs": 1, "adversaries": LINES},
         0,

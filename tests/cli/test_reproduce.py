@@ -44,6 +44,12 @@ def test_writes_and_says_so(pfunnel: Run) -> None:
     assert one["n_computed"] == 0
     assert one["n_reused"] == one["n_runs"]
     assert all(Path(name).exists() for name in one["written"])
+    ended = pfunnel("reproduce", "known", "--scale", "smoke", "--finished")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("known: 0 runs computed")
+    ended = pfunnel("reproduce", "known", "--scale", "smoke", "--finished", "--store", "none")
+    assert ended.code == 2
+    assert "none of its" in ended.err
 
 
 @pytest.mark.parametrize(

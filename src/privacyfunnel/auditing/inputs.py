@@ -194,6 +194,7 @@ class Release:
     # From codes and the numbers of their records to log P(z_i|x_j).
     log_density: Callable[[FloatArray, IntArray], FloatArray] | None = None
     letters: IntArray | None = None  # the row of each record in the table, for a table mechanism
+    encoded: tuple[FloatArray, FloatArray, str] | None = None  # location, log-scale and noise of an encoder
 
 
 def release_of(mechanism: Any, X: Any) -> Release:
@@ -209,7 +210,7 @@ def release_of(mechanism: Any, X: Any) -> Release:
     if getattr(mechanism, "decoder_needs_private", False) or not getattr(mechanism, "has_decoder", True):
         decode = None
     density = _user_density(mechanism, X) if isinstance(mechanism, KnownDensity) else None
-    seeded = True
+    seeded, encoded = True, None
     if isinstance(mechanism, LocationScaleEncoder) and mechanism.latent in ("normal", "laplace"):
         loc, log_scale = (np.asarray(part, dtype=np.float64) for part in mechanism.encode(X))
         latent = mechanism.latent
@@ -220,7 +221,7 @@ def release_of(mechanism: Any, X: Any) -> Release:
         def own_density(codes: FloatArray, rows: IntArray) -> FloatArray:
             return location_scale_density(codes, loc[rows], log_scale[rows], latent)
 
-        density = density or own_density
+        density, encoded = density or own_density, (loc, log_scale, latent)
     elif hasattr(mechanism, "release"):
         draw = partial(mechanism.release, X)
     elif hasattr(mechanism, "transform"):
@@ -234,7 +235,9 @@ def release_of(mechanism: Any, X: Any) -> Release:
             f"audit: {type(mechanism).__name__} is no mechanism: it has neither release(X, rng) nor "
             "transform(X). Release the codes yourself and pass Z=."
         )
-    return Release(description, lambda rng: Table.of(draw(rng), "Z"), seeded, decode, density)
+    return Release(
+        description, lambda rng: Table.of(draw(rng), "Z"), seeded, decode, density, encoded=encoded
+    )
 
 
 def without_seeds(description: str) -> str:

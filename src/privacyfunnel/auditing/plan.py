@@ -13,6 +13,7 @@ from ..errors import InvalidInputError
 from ..sparse import Channel
 from .adversaries.bounds import check_honest, fold_numbers
 from .adversaries.clustering import ClusteringAdversary, NeighbourAdversary
+from .adversaries.redrawing import RedrawingAdversary
 from .adversaries.supervised import (
     ClassifierAdversary,
     CountingAdversary,
@@ -49,7 +50,7 @@ from .measures.utility import density_findings, reconstruction_findings
 
 OWN = (
     *(ClassifierAdversary, NeighbourAdversary, ClusteringAdversary, RegressorAdversary),
-    *(CountingAdversary, ResidueAdversary, OrderAdversary),
+    *(CountingAdversary, ResidueAdversary, OrderAdversary, RedrawingAdversary),
 )
 #: Up to so many records an embedding is part of the default set: it costs a minute before it begins.
 MOST_EMBEDDED = 5_000
@@ -231,6 +232,8 @@ class Plan:
         ours: list[Any] = [*default_adversaries(seed), randomised_trees(seed)]
         ours += [ResidueAdversary(seed), OrderAdversary(seed)]
         ours += [ClusteringAdversary(True), ClusteringAdversary(False), *default_numeric_adversaries(seed)]
+        if (encoded := self.given.release.encoded) is not None:
+            ours.append(RedrawingAdversary(*encoded, random_state=seed))
         named = {one.name: one for one in ours}
         trees = trees_for(n_classes, seed)
         named["boosted trees"] = named[trees.name]
@@ -239,7 +242,10 @@ class Plan:
             raise InvalidInputError(f"audit: there is no adversary {missing[0]!r}; choose from {known}.")
         chosen = [named[one] if isinstance(one, str) else one for one in adversaries]
         # Two names may stand for the same trees.
-        return tuple(one for i, one in enumerate(chosen) if not any(one is other for other in chosen[:i]))
+        found = [one for i, one in enumerate(chosen) if not any(one is other for other in chosen[:i])]
+        # It knows the encoder's output for each record: here for those only that it is tried on.
+        redraw = [isinstance(one, RedrawingAdversary) and len(one.loc) == self.given.n for one in found]
+        return tuple(one.taken(self.rows) if own else one for one, own in zip(found, redraw, strict=True))
 
     def _learners(self, view: View, views: Sequence[View], name: str) -> list[Attack]:
         """Those who guess the class, and the number if it is one, from one view."""
@@ -393,8 +399,8 @@ def _sample(n: int, settings: Settings) -> IntArray:
 
 
 def _sees(adversary: Any, view: View) -> bool:
-    """Residues are of numbers as they are released, the order of rows is a view of its own."""
-    if isinstance(adversary, ResidueAdversary):
+    """Residues and draws are of numbers as they are released, the order of rows is a view of its own."""
+    if isinstance(adversary, (ResidueAdversary, RedrawingAdversary)):
         return view.look is Look.RELEASE
     return not isinstance(adversary, OrderAdversary)
 

@@ -94,6 +94,10 @@ def fit(
         raise InvalidInputError(
             f"{foreign[0]} is no setting of --method {method}; leave it out.", names=foreign
         )
+    if encoder_output is not None and given.get("align"):
+        from ..learned.aligned import REFUSED
+
+        raise InvalidInputError(REFUSED, names=("align",))
     pick_device(given.get("device", "auto"))
     model = kind(**given, random_state=seed)
     with enough_memory(data, _MEMORY):

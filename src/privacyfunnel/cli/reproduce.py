@@ -21,15 +21,16 @@ def reproduce(
         str,
         typer.Argument(
             metavar="NAME",
-            help="known, occupation, mnist, fashion, code-length, pictures, adult, or all of them.",
+            help="known, occupation, mnist, fashion, appendix-f, code-length, pictures, adult, or all of "
+            "them.",
         ),
     ],
     scale: Annotated[
         str,
         typer.Option(
             metavar="smoke|small|paper",
-            help="A minute to see that it runs; all of it within 90 minutes on two cores; or the paper's "
-            "grids, epochs and seeds, which take days.",
+            help="A minute to see that it runs; all of it within five hours on two cores; or the paper's "
+            "grids, epochs and seeds, which take weeks.",
         ),
     ] = "small",
     output: Annotated[
@@ -43,6 +44,9 @@ def reproduce(
     ] = "runs",
     n_jobs: Processes = -1,
     scheduler: Scheduler = None,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Compute nothing: write about the runs that are there.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Compute an experiment of the paper and write its table, figure and what became of the paper's claims.
@@ -57,12 +61,14 @@ def reproduce(
     names = list(EXPERIMENTS) if name == _ALL else [experiment(name).name]
     if scale not in SCALES:
         raise InvalidInputError(f"--scale must be one of {', '.join(SCALES)}; it is {scale!r}.")
-    hours = {one: estimated_hours(one, scale) for one in names}
-    if not as_json:
-        show(f"About {_hours(sum(hours.values()))} on one core, less what {store} has already.")
+    hours = {one: estimated_hours(one, scale=scale) for one in names}
+    place: dict[str, Any] = {"n_jobs": n_jobs, "scheduler": scheduler}
+    if not as_json and not finished:
+        total = estimated_hours(*names, scale=scale)
+        show(f"About {_hours(total)} on one core, less what {store} has already.")
     done: list[dict[str, Any]] = []
     for one in names:
-        summary, written = compute(one, scale, output=output, store=store, n_jobs=n_jobs, scheduler=scheduler)
+        summary, written = compute(one, scale, output=output, store=store, compute=not finished, **place)
         done.append(_values(one, summary, written, hours[one]))
         if not as_json:
             show(

@@ -45,6 +45,11 @@ SETTINGS = {
         str,
         choices=("simultaneous", "alternating"),
     ),
+    "align": Option(
+        "Move the private classes onto one another first, funnel; the encoder cannot be handed on.",
+        "no",
+        bool,
+    ),
     "adversarial_rate": Option(
         "Learning rate of the games against discriminators, as a share of --learning-rate, deep-variational.",
         "0.1",

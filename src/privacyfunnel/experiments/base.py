@@ -70,6 +70,8 @@ class Experiment:
         Findings from the records of these runs and the scale. Nothing in its tables may depend on time.
     seconds : callable
         About how long a run takes on one core: a guess for the estimate that is printed before a long sweep.
+    kept : bool
+        Whether finished runs are kept beside the findings: they took hours, and are small.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Experiment:
     runs: Callable[[str], list[Run]]
     find: Callable[[Sequence[Record], str], Findings]
     seconds: Callable[[Run], float]
+    kept: bool = False
 
 
 def spread(values: Sequence[float]) -> str:

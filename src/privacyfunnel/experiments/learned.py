@@ -1,23 +1,30 @@
-"""What the learned experiments share: means over seeds, trade-offs to compare, and their figures."""
+"""What the learned experiments share: means over seeds, and trade-offs compared along their lines."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..arrays import FloatArray
 from .base import Record, by_setting
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-# A clustering adversary varies by about this much with the draw of its embedding: less is no difference.
-NOISE = 0.03
-SETTINGS = ("n_components", "alpha", "beta", "gamma")
+SETTINGS = ("n_components", "epochs", "alpha", "beta", "gamma", "leakage_weight", "share")
 N_LEVELS = 9
+#: A statement "less" is refuted where the difference is smaller than this, by two standard errors.
+MARGIN = 0.03
+ERASURE = "random erasure"
+#: How verdicts are made, for the notes.
+RULE = (
+    "Curves are compared along the lines through their undominated settings, seed by seed; ± is the standard "
+    "error over seeds. A statement holds where the difference is more than two standard errors, does not "
+    f"hold where it is less than {MARGIN} by two standard errors, and is not decided elsewhere, or with one "
+    "seed."
+)
 
 
 @dataclass(frozen=True)
@@ -51,12 +58,14 @@ def groups(curves: Mapping[str, Sequence[Record]]) -> list[Group]:
 
 def judges(records: Sequence[Record]) -> str:
     """Who judged the releases of these runs, and on how many records."""
-    found = [r["values"] for r in records]
+    found = [r["values"] for r in records if "judged_by" in r["values"]]
     names = dict.fromkeys(name for values in found for name in values["judged_by"].split(", "))
     sizes = sorted({values["n_judged"] for values in found})
     n = " or ".join(f"{size:,}" for size in sizes)
+    clustered = sorted({values["n_clustered"] for values in found if "n_clustered" in values})
+    first = f" (clusters: the first {clustered[-1]:,})" if clustered else ""
     return (
-        f"`audit` judged releases of {n} test records: {', '.join(names)}. "
+        f"`audit` judged releases of {n} records that no training saw{first}: {', '.join(names)}. "
         "Each learns from two thirds of them and is judged on the other third, in turn; clusters are named "
         "after all of them, as in the paper."
     )
@@ -78,120 +87,154 @@ def means_table(found: Sequence[Group], names: Sequence[str]) -> dict[str, list[
 
 
 def undominated(found: Sequence[Group], gain: str, cost: str) -> list[Group]:
-    """The settings that no other beats in both means, by rising gain."""
+    """The settings that no other beats in both means, by rising gain; those without both are left out."""
+    there = [group for group in found if group.values(gain) and group.values(cost)]
     best: list[Group] = []
-    for group in sorted(found, key=lambda g: (g.mean(gain), -g.mean(cost)), reverse=True):
+    for group in sorted(there, key=lambda g: (g.mean(gain), -g.mean(cost)), reverse=True):
         if not best or group.mean(cost) < best[-1].mean(cost):
             best.append(group)
     return best[::-1]
 
 
+def lines(found: Sequence[Group], gain: str, cost: str, levels: FloatArray) -> FloatArray:
+    """The cost at each level along the line through the undominated settings, a row for each seed."""
+    best = undominated(found, gain, cost)
+    by_seed: dict[int, list[tuple[float, float]]] = {}
+    for group in best:
+        for record in group.records:
+            values = record["values"]
+            if gain in values and cost in values:
+                by_seed.setdefault(record["run"]["seed"], []).append((values[gain], values[cost]))
+    # A seed that lacks a setting would follow another line.
+    most = max(map(len, by_seed.values()), default=0)
+    whole = [np.array(sorted(points)).T for points in by_seed.values() if len(points) == most]
+    return np.array([np.interp(levels, *points) for points in whole])
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """How much more one curve costs than another for the same gain; negative is better."""
+    """How much more one curve costs than another for the same gain; negative is better.
+
+    `error` is the standard error of the mean over seeds, None where one of them has a single seed; `at` has
+    the differences level by level, with theirs.
+    """
 
     mean: float
-    lowest: float
-    highest: float
+    error: float | None
     from_level: float
     to_level: float
+    at: Sequence[tuple[float, float, float | None]]
 
     def __str__(self) -> str:
-        return (
-            f"{self.mean:+.3f} on average (between {self.lowest:+.3f} and {self.highest:+.3f}, levels "
-            f"{self.from_level:.1f} to {self.to_level:.1f})"
-        )
+        low, high = (pick(difference for _, difference, _ in self.at) for pick in (min, max))
+        spread = "one seed" if self.error is None else f"± {self.error:.3f}"
+        where = f"at {self.from_level:.1f}"
+        if self.to_level > self.from_level:
+            where = f"{low:+.3f} to {high:+.3f}, levels {self.from_level:.1f} to {self.to_level:.1f}"
+        return f"{self.mean:+.3f} ({spread}; {where})"
+
+    @property
+    def less(self) -> bool | None:
+        """Whether the first costs less than the second; None where the seeds cannot tell."""
+        if self.error is None:
+            return None
+        if self.mean < -2 * self.error:
+            return True
+        return False if self.mean - 2 * self.error > -MARGIN else None
+
+    @property
+    def nowhere_more(self) -> bool | None:
+        """Whether it costs more at no level and clearly less at some; None where the seeds cannot tell."""
+        told = [(difference, error) for _, difference, error in self.at if error is not None]
+        if len(told) < len(self.at):
+            return None
+        if any(difference > 2 * error for difference, error in told):
+            return False
+        return True if any(difference < -2 * error for difference, error in told) else None
 
 
-def compare(first: Sequence[Group], second: Sequence[Group], gain: str, cost: str) -> Comparison | None:
+def compare(
+    first: Sequence[Group],
+    second: Sequence[Group],
+    gain: str,
+    cost: str,
+    within: tuple[float, float] = (-math.inf, math.inf),
+    same: float = 0.0,
+) -> Comparison | None:
     """Cost of the first minus cost of the second over the gains that both reach; None if there are none.
+
+    Curves that end no further than `same` from one another are compared between their ends.
 
     Between settings it follows the straight lines of the figure: the least cost of a setting with at least a
     gain would punish the curve whose settings happen to lie further apart.
     """
-    lines = [
-        np.array([(group.mean(gain), group.mean(cost)) for group in undominated(part, gain, cost)]).T
-        for part in (first, second)
-    ]
-    low, high = max(line[0, 0] for line in lines), min(line[0, -1] for line in lines)
-    if not low < high:
+    ends = [[group.mean(gain) for group in undominated(part, gain, cost)] for part in (first, second)]
+    if not all(ends):
         return None
-    levels = np.linspace(low, high, N_LEVELS)
-    ours, theirs = (np.interp(levels, *line) for line in lines)
-    found = (ours - theirs).tolist()
-    return Comparison(statistics.fmean(found), min(found), max(found), float(low), float(high))
+    low = max(within[0], *(gains[0] for gains in ends))
+    high = min(within[1], *(gains[-1] for gains in ends))
+    if high < low <= high + same:
+        low = high = (low + high) / 2
+    if low > high:
+        return None
+    levels = np.linspace(low, high, N_LEVELS if low < high else 1)
+    ours, theirs = (lines(part, gain, cost, levels) for part in (first, second))
+    differences = ours.mean(axis=0) - theirs.mean(axis=0)
+    several = min(len(ours), len(theirs)) > 1
+    errors = [_error(one, two) if several else None for one, two in zip(ours.T, theirs.T, strict=True)]
+    return Comparison(
+        float(differences.mean()),
+        _error(ours.mean(axis=1), theirs.mean(axis=1)) if several else None,
+        float(low),
+        float(high),
+        [(float(a), float(b), c) for a, b, c in zip(levels, differences, errors, strict=True)],
+    )
 
 
-def plot_tradeoff(
-    found: Sequence[Group], gain: str, costs: Mapping[str, str], labels: tuple[str, str], title: str
-) -> Figure:
-    """Cost against gain for every setting, a panel for each kind of cost; lines join the undominated."""
-    from ..plotting import COLOURS, MARKERS, import_figure
-
-    figure: Figure = import_figure()(figsize=(4.6 * len(costs), 3.8), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(costs), sharex=True))
-    curves = list(dict.fromkeys(group.curve for group in found))
-    for ax, (cost, name) in zip(axes, costs.items(), strict=True):
-        for number, curve in enumerate(curves):
-            mine = [group for group in found if group.curve == curve and group.values(cost)]
-            if not mine:
-                continue
-            style: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)]}
-            ax.errorbar(
-                [group.mean(gain) for group in mine],
-                [group.mean(cost) for group in mine],
-                xerr=[group.deviation(gain) or 0.0 for group in mine],
-                yerr=[group.deviation(cost) or 0.0 for group in mine],
-                linestyle="none",
-                marker=MARKERS[number % len(MARKERS)],
-                markersize=5,
-                elinewidth=0.7,
-                label=curve,
-                **style,
-            )
-            best = undominated(mine, gain, cost)
-            ax.plot([g.mean(gain) for g in best], [g.mean(cost) for g in best], linewidth=1.1, **style)
-        ax.set_title(name, fontsize=9.5, loc="left")
-        ax.set_xlabel(labels[0], fontsize=9)
-        ax.tick_params(labelsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel(labels[1], fontsize=9)
-    axes[0].legend(fontsize=7.5, frameon=False)
-    figure.suptitle(title, fontsize=10)
-    return figure
+def _error(first: FloatArray, second: FloatArray) -> float:
+    """Standard error of the difference of two means over seeds."""
+    return math.sqrt(sum(float(np.var(part, ddof=1)) / len(part) for part in (first, second)))
 
 
-def plot_images(images: Sequence[Any], title: str) -> Figure:
-    """Images (n, height, width) of bytes as one square."""
-    from ..plotting import import_figure
+def levels_table(
+    found: Mapping[str, Sequence[Group]], gain: str, cost: str, levels: Sequence[float]
+) -> dict[str, list[Any]]:
+    """The cost of every curve at given levels along its line, with standard errors; empty where it ends."""
+    table: dict[str, list[Any]] = {gain: list(levels)}
+    for curve, mine in found.items():
+        best = undominated(mine, gain, cost)
+        if not best:
+            continue
+        low, high = best[0].mean(gain), best[-1].mean(gain)
+        rows = lines(mine, gain, cost, np.array(levels))
+        inside = [low <= level <= high for level in levels]
+        table[curve] = [float(v) if ok else None for v, ok in zip(rows.mean(axis=0), inside, strict=True)]
+        if len(rows) > 1:
+            errors = rows.std(axis=0, ddof=1) / math.sqrt(len(rows))
+            table[f"{curve} ±"] = [float(v) if ok else None for v, ok in zip(errors, inside, strict=True)]
+    return table
 
-    stack = np.asarray(images, dtype=np.uint8)
-    side = int(np.sqrt(len(stack)))
-    height, width = stack.shape[1:]
-    whole = stack[: side * side].reshape(side, side, height, width).swapaxes(1, 2)
-    figure: Figure = import_figure()(figsize=(3.2, 3.4), layout="constrained")
-    ax = figure.subplots()
-    ax.imshow(whole.reshape(side * height, side * width), cmap="gray_r", vmin=0, vmax=255)
-    ax.set_axis_off()
-    ax.set_title(title, fontsize=9.5, loc="left")
-    return figure
 
+def erased(records: Sequence[Record], shares: Sequence[float]) -> list[Record]:
+    """Releases of an autoencoder's code with probability t, else nothing: what its runs make of each share.
 
-def plot_embeddings(points: Mapping[str, Any], classes: Sequence[int], title: str) -> Figure:
-    """Points in the plane by class, a panel for each embedding; the centre of each class has its name."""
-    from ..plotting import import_figure
-
-    figure: Figure = import_figure()(figsize=(4.2 * len(points), 4.0), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(points)))
-    y = np.asarray(classes)
-    for ax, (name, embedded) in zip(axes, points.items(), strict=True):
-        plane = np.asarray(embedded)
-        ax.scatter(plane[:, 0], plane[:, 1], c=y, cmap="tab10", s=3, linewidth=0, alpha=0.7)
-        for label in np.unique(y):
-            centre = plane[y == label].mean(axis=0)
-            ax.annotate(str(label), centre, fontsize=9, weight="bold", ha="center", va="center")
-        ax.set_xticks([])
-        ax.set_yticks([])
-        ax.set_title(name, fontsize=9.5, loc="left")
-    figure.suptitle(title, fontsize=10)
-    return figure
+    Whoever gets nothing guesses the mean record and the most frequent class. Everybody sees whether there is
+    a code, so that bits and squared errors are means of the two.
+    """
+    found: list[Record] = []
+    for record in records:
+        values = record["values"]
+        if not {"mse_fresh", "mse_nothing", "leakage"} <= set(values):
+            continue
+        for share in shares:
+            mse = share * values["mse_fresh"] + (1 - share) * values["mse_nothing"]
+            mixed = {
+                name: share * values[name] + (1 - share) * values["chance"]
+                for name in ("clustering", "success_with_labels")
+                if name in values
+            }
+            psnr = values["psnr_fresh"] + 10 * math.log10(values["mse_fresh"] / mse)
+            run = {**record["run"], "settings": {"share": share}}
+            kept = {"mse_fresh": mse, "psnr_fresh": psnr, "leakage": share * values["leakage"], **mixed}
+            found.append({**record, "run": run, "values": kept})
+    return found

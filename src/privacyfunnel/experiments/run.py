@@ -36,10 +36,14 @@ def experiment(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-def estimated_hours(name: str, scale: str) -> float:
-    """About how many hours of one core all runs of an experiment take; those in a store take none."""
-    chosen = experiment(name)
-    return sum(chosen.seconds(run) for run in chosen.runs(_scale(scale))) / 3600
+def estimated_hours(*names: str, scale: str) -> float:
+    """About how many hours of one core all runs of experiments take, what they share once.
+
+    Those in a store take none.
+    """
+    chosen = [experiment(name) for name in names]
+    each = {run.canonical(): one.seconds(run) for one in chosen for run in one.runs(_scale(scale))}
+    return sum(each.values()) / 3600
 
 
 def reproduce(
@@ -51,8 +55,12 @@ def reproduce(
     n_jobs: int = -1,
     scheduler: str | None = None,
     progress: bool | None = None,
+    compute: bool = True,
 ) -> tuple[Summary, list[str]]:
     """Run an experiment, or go on with it, and write what it found.
+
+    Finished runs of learned experiments are kept in the folder `runs` of the output, too, and taken from
+    there: they took hours, and whoever has the page need not compute them again.
 
     Parameters
     ----------
@@ -64,6 +72,9 @@ def reproduce(
         whose findings are there. Made if need be.
     store, n_jobs, scheduler, progress
         As for `sweep`: a run that is in the store is not computed again.
+    compute : bool
+        Whether to compute what is missing; otherwise the page is about the runs that are there, and says how
+        many are not.
 
     Returns
     -------
@@ -86,19 +97,29 @@ def reproduce(
         ) from None
     if not os.access(folder, os.W_OK):
         raise DataFileError(f"{folder}: the folder may not be written; choose another with --output.")
-    summary = sweep(
-        runs, store, n_jobs=n_jobs, scheduler=scheduler, name=f"{name} {scale}", progress=progress
-    )
-    opened = Store(store)
+    opened, beside = Store(store, create=True), folder / "runs"
     keys = {prepare(run).key for run in runs}
+    if chosen.kept and (beside / "sweep.json").exists():
+        opened.take(Store(beside), keys)
+    if compute:
+        summary = sweep(
+            runs, store, n_jobs=n_jobs, scheduler=scheduler, name=f"{name} {scale}", progress=progress
+        )
+    else:
+        there = sum(opened.has(key) for key in keys)
+        summary = Summary(len(keys), there, 0, 0, 0.0)
+        if not there:
+            raise InvalidInputError(f"{name}: none of its {len(keys)} runs at scale {scale} is there.")
     if summary.n_failed:
         failed = [record for record in opened.failures() if record["key"] in keys]
         raise InvalidInputError(
             f"{name}: {len(failed)} of {summary.n_runs} runs failed, the first with: {failed[0]['error']} "
             f"Try them again with: pfunnel sweep retry-failed --store {os.fspath(store)}"
         )
-    found = chosen.find(opened.records(keys), scale)
-    return summary, _write(folder, chosen, scale, found)
+    if chosen.kept and scale != "smoke":
+        Store(beside, create=True).take(opened, keys)
+    records = opened.records(keys)
+    return summary, _write(folder, chosen, scale, chosen.find(records, scale), len(keys), len(records))
 
 
 def _scale(scale: str) -> str:
@@ -109,7 +130,9 @@ def _scale(scale: str) -> str:
     return scale
 
 
-def _write(folder: Path, chosen: Experiment, scale: str, found: Findings) -> list[str]:
+def _write(
+    folder: Path, chosen: Experiment, scale: str, found: Findings, n_runs: int, n_there: int
+) -> list[str]:
     from ..plotting import save_figure
 
     written = []
@@ -125,7 +148,8 @@ def _write(folder: Path, chosen: Experiment, scale: str, found: Findings) -> lis
         "name": chosen.name,
         "title": chosen.title,
         "scale": scale,
-        "n_runs": len(chosen.runs(scale)),
+        "n_runs": n_runs,
+        "n_there": n_there,
         # A minute's worth of runs shows that everything works, and decides nothing.
         "claims": [
             {**vars(claim), "holds": None if scale == "smoke" else claim.holds} for claim in found.claims

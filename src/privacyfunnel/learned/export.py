@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ..errors import InvalidInputError, MissingDependencyError
 from ..persistence import Path_, made_folder, write_atomic
+from .aligned import refuse_aligned
 from .base import LearnedFunnel
 from .encoder import Releasing
 from .families import Likelihood, likelihood
@@ -44,6 +45,7 @@ def export_onnx(estimator: Releasing, folder: Path_, part: str = "all") -> tuple
         raise InvalidInputError(f"export_onnx: part must be 'all' or 'encoder'; it is {part!r}.")
     _require_onnx()
     check_is_fitted(estimator)
+    refuse_aligned(estimator.modules_["encoder"])
     target = Path(folder)
     # Two rows: an example of one row would be taken for a constant.
     x = {"x": torch.zeros(2, estimator.n_features_in_)}

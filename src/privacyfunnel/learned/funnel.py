@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..errors import InvalidInputError
+from .aligned import AlignedEncoder
 from .base import LearnedFunnel, Trained
 from .budget import BudgetStatus, train_within_budget
 from .families import latent, likelihood
@@ -76,6 +78,11 @@ class Funnel(LearnedFunnel):
         The steps of encoder and decoder both from the weights before, or the encoder's after the decoder's on
         the same batch, as in the paper. Alternating with Adam's momentum can run away, sooner at larger
         learning rates; both at once did not where it did.
+    align : bool
+        Whether the encoder sees, beside each record, the record moved by transport so that the classes of Y
+        lie upon one another, and a classifier's guess (aligned.py). It helps where Y is nearly a function of
+        X. One private attribute with classes; not with `max_leakage` or `partial_fit`. The encoder then
+        holds a classifier of Y: it cannot be handed on by itself.
     epochs : int, optional
         Passes over the records. By default as many as make 2,000 steps, and at least 10; with `max_leakage`,
         until the code keeps no more within the budget.
@@ -126,6 +133,7 @@ class Funnel(LearnedFunnel):
     classifier_steps: int = 3
     offset: float = 0.0
     schedule: str = "simultaneous"
+    align: bool = False
 
     @classmethod
     def written(
@@ -177,6 +185,12 @@ class Funnel(LearnedFunnel):
         **options: Any,
     ) -> None:
         step: Any = trained.step
+        if self.align and (self.max_leakage is not None or not whole):
+            raise InvalidInputError(
+                "align=True needs fit without max_leakage: the front end is fixed once, from all records "
+                "that are trained on. Leave one of them out.",
+                names=("align", "max_leakage"),
+            )
         if self.max_leakage is not None:
             passes = None if epochs is None else int(epochs)
             budget = train_within_budget(
@@ -192,6 +206,9 @@ class Funnel(LearnedFunnel):
         kept = kept_apart(targets, len(x), self.validation_fraction if whole else 0.0, seed)
         rows = torch.from_numpy(np.flatnonzero(~kept)).to(x.device)
         learned = (x[rows], [target[rows] for target in targets]) if kept.any() else (x, targets)
+        if isinstance(encoder := trained.modules["encoder"], AlignedEncoder):
+            # One that goes on from a checkpoint takes it from there: the same, learned from the same records.
+            encoder.learn(learned[0], learned[1][0], trained.progress.seed)
         super()._train(trained, *learned, whole=whole, epochs=epochs, **options)
         if trained.progress.status in (TrainingStatus.DIVERGED, TrainingStatus.INTERRUPTED):
             trained.verdict = not_measured("training did not end well")
@@ -230,11 +247,22 @@ class Funnel(LearnedFunnel):
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
         assert private is not None
         networks = self._networks(n_features)
+        if self.align:
+            networks["encoder"] = self._aligned(n_features, private)
         if self.classifier == "linear":
             networks["classifier"] = nn.Linear(self.n_components, private.n_outputs)
         else:
             networks["classifier"] = mlp([self.n_components, 256, 256, private.n_outputs])
         return nn.ModuleDict(networks)
+
+    def _aligned(self, n_features: int, private: PrivateAttributes) -> AlignedEncoder:
+        if self.architecture != "mlp" or len(private.columns) != 1 or private.columns[0].classes is None:
+            raise InvalidInputError(
+                "align=True is for fully connected networks and one private attribute with classes; leave it "
+                "out for others.",
+                names=("align", "architecture"),
+            )
+        return AlignedEncoder(n_features, tuple(self.hidden), self.n_components, private.n_outputs)
 
     def _step(
         self, modules: nn.ModuleDict, private: PrivateAttributes | None, generator: torch.Generator

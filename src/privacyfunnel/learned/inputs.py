@@ -77,6 +77,10 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             f"hidden must be a sequence of layer sizes, such as (500, 500); it is {hidden!r}.",
             names=("hidden",),
         )
+    if not isinstance(settings.get("align", False), bool):
+        raise InvalidInputError(
+            f"align must be True or False; it is {settings['align']!r}.", names=("align",)
+        )
     for name, allowed in CHOICES.items():
         if name in settings and settings[name] not in allowed:
             listed = " or ".join(repr(choice) for choice in allowed)

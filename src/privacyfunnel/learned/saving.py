@@ -46,6 +46,7 @@ from ..persistence import (
     save_json,
     write_atomic,
 )
+from .aligned import refuse_aligned
 from .base import LearnedFunnel, Trained
 from .budget import Budget
 from .encoder import FunnelEncoder, Releasing
@@ -104,8 +105,11 @@ def save_encoder(estimator: Releasing, path: Path_) -> None:
     ------
     DataFileError
         The folder cannot be written, or holds anything but an older encoder.
+    InvalidInputError
+        The encoder tells of Y: that of a funnel with `align`.
     """
     check_is_fitted(estimator)
+    refuse_aligned(estimator.modules_["encoder"])
     tensors = {
         name: tensor
         for name, tensor in estimator.modules_.state_dict().items()

@@ -7,7 +7,8 @@ A mapping with ``name`` (a data set of the library) or ``file`` and options:
 - records: mnist, fashion-mnist, digits, adult (``private``: sex or race), or a file: .npz with arrays x and
   y, and x_test and y_test unless a share is to be kept for testing, IDX images, or a table of numbers with
   its ``private`` column, without what ``drop`` names; ``n_train`` and ``n_test`` take the first so many of
-  each.
+  each. Where ``n_test`` asks for more than there are, records that ``n_train`` left out of the training
+  part follow: no training sees them either.
 
 A name that is no data set is taken for a file.
 """
@@ -88,10 +89,15 @@ def content_mark(kind: str, data: Mapping[str, Any]) -> str | None:
     return _cached_mark(kind, canonical(dict(data)), _stamp(data))
 
 
-def _fingerprint(content: Joint | Records) -> str:
+def training_mark(records: Records) -> str:
+    """A hash of what a training sees of the records."""
+    return _fingerprint(records, ("x_train", "y_train", "name"))
+
+
+def _fingerprint(content: Joint | Records, parts: Sequence[str] | None = None) -> str:
     """A hash of everything in it that a run sees: other data are another run, wherever they come from."""
     digest = hashlib.sha256()
-    for part in (f.name for f in fields(content)):
+    for part in (f.name for f in fields(content)) if parts is None else parts:
         value = getattr(content, part)
         if part == "name" and value == "y":  # what runs were known by before it had others
             continue
@@ -188,13 +194,14 @@ def _read_records(data: Mapping[str, Any]) -> Records:
             f"data: {data['name']} is no set of records; choose {', '.join(IMAGES)}, adult or an .npz file."
         )
     n_train, n_test = (_count(options, name) for name in ("n_train", "n_test"))
-    parts: dict[str, Any] = {
-        f.name: None
-        if (values := getattr(whole, f.name)) is None
-        else values[: n_train if f.name.endswith("train") else n_test]
-        for f in fields(Records)
-        if f.name != "name"
-    }
+    left = 0 if n_train is None or n_test is None else max(0, n_test - len(whole.y_test))
+    parts: dict[str, Any] = {}
+    for part in ("x", "y", "target"):
+        train, test = getattr(whole, f"{part}_train"), getattr(whole, f"{part}_test")
+        if train is not None:
+            others = train[n_train : (n_train or 0) + left] if left else train[:0]
+            parts[f"{part}_train"] = train[:n_train]
+            parts[f"{part}_test"] = np.concatenate([test, others]) if len(others) else test[:n_test]
     return Records(**parts, name=whole.name)
 
 

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..persistence import Path_
@@ -102,7 +102,8 @@ def _sweep(
     runs: Iterable[Run], store: Store, name: str | None, progress: bool | None, *, again: bool, **place: Any
 ) -> Summary:
     begun = time.perf_counter()
-    tasks = {task.key: task for task in map(prepare, runs)}
+    models = str(store.models)
+    tasks = {task.key: replace(task, models=models) for task in map(prepare, runs)}
     if name is not None:
         store.write_plan(name, list(tasks))
     todo = [t for t in tasks.values() if not store.has(t.key) and (again or not store.has_failed(t.key))]

@@ -11,16 +11,18 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, PrivacyFunnelError
 from .data import content_mark, resolve
+from .fits import models_kept_in
 from .methods import check, code_of, compute, kind_of
 from .runs import Run, canonical
 from .store import VERSION
 
 #: Who judges the releases of learned runs: what another one found is computed again.
-JUDGE = "audit"
+JUDGE = "audit 2"
 # For libraries that a run imports only when it has begun, such as torch.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -33,6 +35,7 @@ class Task:
     run: Run
     data: dict[str, Any] | None
     fingerprint: str | None
+    models: str | None = None  # folder for trained models
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,18 @@ def execute(task: Task, threads: int) -> Outcome:
                     "the data that this worker reads differ from those where the sweep was started; give all "
                     "of them the same files."
                 )
-            values = _json_values(compute(task.run, task.data))
+            with models_kept_in(_folder(task.models)):
+                values = _json_values(compute(task.run, task.data))
     except Exception as error:
         told = str(error) if isinstance(error, PrivacyFunnelError) else f"{type(error).__name__}: {error}"
         return Outcome(task.key, time.perf_counter() - begun, None, told, traceback.format_exc())
     return Outcome(task.key, time.perf_counter() - begun, values)
+
+
+def _folder(models: str | None) -> Path | None:
+    """Where models are kept; nowhere on a machine that does not see the store."""
+    folder = None if models is None else Path(models)
+    return folder if folder is not None and folder.parent.is_dir() else None
 
 
 @contextmanager

@@ -1,105 +1,122 @@
-"""Runs of learned funnels: fit on one part of the records, audit the releases of the other."""
+"""Learned runs: train on one part of the records, and keep the model, so that it can be judged again.
+
+Training takes minutes to hours, judging minutes, and what a judge does changes more often than what is
+trained. A model is kept under the key of its training alone: class, settings, seed and training records.
+
+    models/<key>/model/        the whole model, for the owner of the records
+    models/<key>/checkpoint/   of a training under way: one that was killed goes on from it
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..errors import PrivacyFunnelWarning
+from ..errors import DataFileError, FileFormatError
 from ..estimators import estimator
-from .data import Records
+from ..persistence import load
+from .data import Records, training_mark
+from .judging import JUDGING, judged
+from .runs import canonical, plain
 
-#: Settings of a learned run that are not the estimator's: how its releases are audited.
-AUDIT = ("adversaries", "effort")
-#: Who judges where nobody else is named: a line and trees; those for numbers judge numbers only.
-USUAL = ("logistic regression", "boosted trees", "ridge regression", "boosted regression trees")
-# Of a summary: what says how it came about, and would differ from one computation to the next.
-_NOT_KEPT = ("name", "seconds", "published")
+# Of an estimator: what does not change the weights that it learns, and the seed, which is named apart.
+_NOT_TRAINED = ("checkpoint", "device", "progress", "random_state", "release_state")
+_MODELS: ContextVar[Path | None] = ContextVar("models", default=None)
 
 
-def fit_and_audit(method: str, settings: Mapping[str, Any], seed: int, records: Records) -> dict[str, Any]:
-    """Fit a learned funnel on the training part; audit its releases of the other part."""
-    model = fit(method, {k: v for k, v in settings.items() if k not in AUDIT}, seed, records)
-    codes, restored = release(model, records)
+@contextmanager
+def models_kept_in(folder: Path | None) -> Iterator[None]:
+    """Keep the models that are trained meanwhile in this folder, and take from it those that are there."""
+    before = _MODELS.set(folder)
+    try:
+        yield
+    finally:
+        _MODELS.reset(before)
+
+
+def fit_and_judge(method: str, settings: Mapping[str, Any], seed: int, records: Records) -> dict[str, Any]:
+    """Train a learned funnel on the training part; judge its releases of the other part."""
+    model = fit(method, {k: v for k, v in settings.items() if k not in JUDGING}, seed, records)
+    judging = {k: v for k, v in settings.items() if k in (*JUDGING, "numeric")}
     return {
         "status": model.status_.name,
         "n_parameters": sum(p.numel() for p in model.modules_.parameters()),
-        **audit_codes(
-            codes,
-            records,
-            seed,
-            numeric=settings.get("numeric", ()),
-            **{name: settings[name] for name in AUDIT if name in settings},
-        ),
-        **reconstruction_quality(records.x_test, restored),
+        "n_trained": len(records.x_train),
+        **judged(model, records, seed, **judging),
     }
 
 
 def fit(method: str, settings: Mapping[str, Any], seed: int, records: Records) -> Any:
-    """The estimator of that name, fitted on the training part."""
+    """The estimator of that name, fitted on the training part or read from where it is kept."""
+    folder = _MODELS.get()
+    if folder is None:
+        return _trained(method, settings, seed, records)
+    from ..learned.training import locked
+
+    place = folder / training_key(method, settings, seed, records)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        handle = os.open(place / "training.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise DataFileError(
+            f"{place}: the model cannot be kept here ({error.strerror or error}); choose a store that may be "
+            "written."
+        ) from None
+    try:
+        # Two runs that differ in their judges alone share a training: the second waits for the first.
+        locked(handle, wait=True)
+        model = _kept(place / "model", seed)
+        if model is None:
+            checkpoint = place / "checkpoint"
+            model = _trained(method, {**settings, "checkpoint": str(checkpoint)}, seed, records)
+            model.save(place / "model")
+            shutil.rmtree(checkpoint, ignore_errors=True)
+    finally:
+        os.close(handle)
+    return model
+
+
+def training_key(method: str, settings: Mapping[str, Any], seed: int, records: Records) -> str:
+    """The hash of all that the weights depend on; a setting and its default written out are one."""
+    from .execute import installed_version
+
+    asked = _asked(method, settings)
+    chosen = {k: v for k, v in asked.get_params(deep=False).items() if k not in _NOT_TRAINED}
+    identity = {
+        "version": installed_version(),
+        "class": type(asked).__name__,
+        "settings": plain(chosen, "settings"),
+        "seed": seed,
+        "records": training_mark(records),
+    }
+    return hashlib.sha256(canonical(identity).encode()).hexdigest()
+
+
+def _asked(method: str, settings: Mapping[str, Any], **more: Any) -> Any:
     given = {name: tuple(value) if name == "hidden" else value for name, value in settings.items()}
-    model = estimator(method)(**given, random_state=seed, release_state=seed, device="cpu", progress=False)
+    return estimator(method)(**given, **more)
+
+
+def _trained(method: str, settings: Mapping[str, Any], seed: int, records: Records) -> Any:
+    model = _asked(method, settings, random_state=seed, release_state=seed, device="cpu", progress=False)
     model.fit(records.x_train, {records.name: records.y_train})
     refuse_interrupted(model.status_)
     return model
 
 
-def release(model: Any, records: Records) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Codes of the test part, and what the decoder makes of them."""
-    codes = model.transform(records.x_test)
-    more = {"private": records.y_test} if model.decoder_needs_private else {}
-    return codes, model.inverse_transform(codes, **more)
-
-
-def audit_codes(
-    codes: NDArray[Any],
-    records: Records,
-    seed: int,
-    adversaries: Sequence[str] = USUAL,
-    effort: str = "quick",
-    numeric: Sequence[str] = (),
-) -> dict[str, Any]:
-    """What `audit` finds in codes of the test part: its summary, who judged, and on how many records.
-
-    Adversaries (by name), effort and numeric are those of `audit`.
-    """
-    from ..auditing import audit
-
-    with warnings.catch_warnings():
-        # That the order of the records tells the attribute: nothing is released in this order.
-        warnings.simplefilter("ignore", PrivacyFunnelWarning)
-        report = audit(
-            Z=codes,
-            private={records.name: records.y_test},
-            task=None if records.target_test is None else {"target": records.target_test},
-            numeric=numeric,
-            adversaries=adversaries,
-            effort=effort,
-            n_repeats=1,  # of embeddings: a sweep has seeds for that
-            random_state=seed,
-            n_jobs=1,
-            progress=False,
-        )
-    found = {name: value for name, value in report.summary().items() if name not in _NOT_KEPT}
-    judged = [one.n_samples for one in report.find("success", on="Z") if one.n_samples is not None]
-    return {
-        **{name: value for name, value in found.items() if value is not None},
-        "judged_by": ", ".join(report.meta["settings"]["adversaries"]),
-        "n_judged": max(judged, default=len(codes)),
-    }
-
-
-def reconstruction_quality(x: NDArray[Any], restored: NDArray[Any]) -> dict[str, float]:
-    """Mean squared error by value, and the peak signal-to-noise ratio in dB, as `audit` has them."""
-    from ..auditing.measures.utility import peak_of, psnr, squared_errors
-
-    records = np.asarray(x, np.float64)
-    error = float(squared_errors(records, np.asarray(restored, np.float64)).mean())
-    return {"mse": error} | ({"psnr": psnr(error, peak_of(records))} if error > 0 else {})
+def _kept(folder: Path, seed: int) -> Any | None:
+    """The model that was saved here; None where there is none, or it is damaged."""
+    try:
+        model = load(folder)
+    except (DataFileError, FileFormatError):
+        return None
+    return model.set_params(release_state=seed, device="cpu", progress=False)
 
 
 def refuse_interrupted(status: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a run computes: a solve, a fit with its audit, or a function of the user's."""
+"""What a run computes: a solve, a fit that is judged, or a function of the user's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ..discrete.methods import METHODS as SOLVERS
 from ..errors import ConvergenceWarning, FewRecordsWarning, InvalidInputError
 from ..estimators import ESTIMATORS, estimator
 from .data import load_joint, load_records
-from .fits import AUDIT, fit_and_audit, refuse_interrupted
+from .fits import fit_and_judge, refuse_interrupted
+from .judging import JUDGING
 from .runs import Run
 
 # Of the estimators and of solve(): what the engine sets itself.
@@ -49,7 +50,7 @@ def check(run: Run) -> None:
 
         known = inspect.signature(solve).parameters
     else:
-        known = (*estimator(run.method)().get_params(), *AUDIT)
+        known = (*estimator(run.method)().get_params(), *JUDGING)
     allowed = [name for name in known if name not in (*_OWN, "method")]
     if unknown := [name for name in run.settings if name not in allowed]:
         raise InvalidInputError(
@@ -67,7 +68,7 @@ def compute(run: Run, data: Mapping[str, Any] | None) -> dict[str, Any]:
         if kind == "solver":
             return _solve(run, load_joint(data or {}))
         if kind == "estimator":
-            return fit_and_audit(run.method, run.settings, run.seed, load_records(data or {}))
+            return fit_and_judge(run.method, run.settings, run.seed, load_records(data or {}))
         more = {} if data is None else {"data": dict(data)}
         return dict(load_function(run.method)(seed=run.seed, **more, **run.settings))
 

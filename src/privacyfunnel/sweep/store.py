@@ -10,6 +10,7 @@ same thing twice. The price is a few milliseconds a run for making it durable.
     runs/<key>.json      a finished run: what was asked and the numbers
     failed/<key>.json    a run that raised an error; a finished run of the same key wins
     plans/<hash>.json    the keys that a sweep was asked for, so that `status` can tell what is left
+    models/<key>/        what learned runs trained, so that it can be judged again; may be removed at any time
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Store:
         if self.path.is_file():
             raise DataFileError(f"{self.path}: this is a file; name a folder for the runs.")
         # Folders of a store without its header: another sweep is making it, or was killed over it.
-        own = {*_FOLDERS, "sweep.json"}
+        own = {*_FOLDERS, "sweep.json", "models"}
         if self.path.is_dir() and any(
             not p.name.startswith(".") and p.name not in own for p in self.path.iterdir()
         ):
@@ -90,6 +91,11 @@ class Store:
                 raise DataFileError(
                     f"{folder}: the folder may not be written; choose another one or change its permissions."
                 )
+
+    @property
+    def models(self) -> Path:
+        """The folder of trained models, for the owner of the records: they tell how many have each class."""
+        return self.path.absolute() / "models"
 
     def has(self, key: str) -> bool:
         """Whether the run is finished."""
@@ -145,6 +151,13 @@ class Store:
         chosen = self.keys() if keys is None else self.keys().intersection(keys)
         found = [{"key": key, **self._read(self.path / "runs" / f"{key}.json")} for key in chosen]
         return _ordered(found)
+
+    def take(self, other: Store, keys: Iterable[str]) -> int:
+        """Copy finished runs of another store that this one lacks; how many."""
+        lacking = [key for key in keys if other.has(key) and not self.has(key)]
+        for record in other.records(lacking):
+            self.write(record["key"], Run(**record["run"]), record["values"], record["seconds"])
+        return len(lacking)
 
     def to_frame(self, *, timings: bool = False) -> Any:
         """All runs as a frame; see `table` for the columns."""

@@ -9,6 +9,7 @@ from .bounds import (
 )
 from .clustering import ClusteringAdversary, NeighbourAdversary
 from .protocol import Adversary, CrossPredictor, NumericAdversary
+from .redrawing import RedrawingAdversary
 from .supervised import (
     ClassifierAdversary,
     CountingAdversary,
@@ -35,6 +36,7 @@ __all__ = [
     "NeighbourAdversary",
     "NumericAdversary",
     "OrderAdversary",
+    "RedrawingAdversary",
     "RegressorAdversary",
     "ResidueAdversary",
     "boosted_trees",

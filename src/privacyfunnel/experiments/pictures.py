@@ -1,0 +1,102 @@
+"""Figures of the learned experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .learned import ERASURE, Group, undominated
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_tradeoff(
+    found: Sequence[Group],
+    gain: str,
+    costs: Mapping[str, str],
+    labels: tuple[str, str],
+    title: str,
+    bound: float | None = None,
+) -> Figure:
+    """Cost against gain for every setting, a panel for each kind of cost; lines join the undominated.
+
+    `bound` is the most gain of a release without leakage, a vertical line.
+    """
+    from ..plotting import COLOURS, MARKERS, import_figure
+
+    figure: Figure = import_figure()(figsize=(4.6 * len(costs), 4.0), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(costs), sharex=True))
+    curves = list(dict.fromkeys(group.curve for group in found))
+    for ax, (cost, name) in zip(axes, costs.items(), strict=True):
+        if bound is not None:
+            ax.axvline(bound, color="0.6", linewidth=0.9, linestyle=":", label="no leakage: at most")
+        for number, curve in enumerate(curves):
+            mine = [g for g in found if g.curve == curve and g.values(cost) and g.values(gain)]
+            best = undominated(mine, gain, cost)
+            points = [g.mean(gain) for g in best], [g.mean(cost) for g in best]
+            if curve == ERASURE:
+                ax.plot(*points, linewidth=1.1, color="0.4", linestyle="--", label=curve)
+                continue
+            if not mine:
+                continue
+            style: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)]}
+            ax.errorbar(
+                [group.mean(gain) for group in mine],
+                [group.mean(cost) for group in mine],
+                xerr=[group.deviation(gain) or 0.0 for group in mine],
+                yerr=[group.deviation(cost) or 0.0 for group in mine],
+                linestyle="none",
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=5,
+                elinewidth=0.7,
+                label=curve,
+                **style,
+            )
+            ax.plot(*points, linewidth=1.1, **style)
+        ax.set_title(name, fontsize=9.5, loc="left")
+        ax.set_xlabel(labels[0], fontsize=9)
+        ax.tick_params(labelsize=8)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel(labels[1], fontsize=9)
+    axes[0].legend(fontsize=7, frameon=False)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def plot_images(images: Sequence[Any], title: str) -> Figure:
+    """Images (n, height, width) of bytes as one square."""
+    from ..plotting import import_figure
+
+    stack = np.asarray(images, dtype=np.uint8)
+    side = int(np.sqrt(len(stack)))
+    height, width = stack.shape[1:]
+    whole = stack[: side * side].reshape(side, side, height, width).swapaxes(1, 2)
+    figure: Figure = import_figure()(figsize=(3.2, 3.4), layout="constrained")
+    ax = figure.subplots()
+    ax.imshow(whole.reshape(side * height, side * width), cmap="gray_r", vmin=0, vmax=255)
+    ax.set_axis_off()
+    ax.set_title(title, fontsize=9.5, loc="left")
+    return figure
+
+
+def plot_embeddings(points: Mapping[str, Any], classes: Sequence[int], title: str) -> Figure:
+    """Points in the plane by class, a panel for each embedding; the centre of each class has its name."""
+    from ..plotting import import_figure
+
+    figure: Figure = import_figure()(figsize=(4.2 * len(points), 4.0), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(points)))
+    y = np.asarray(classes)
+    for ax, (name, embedded) in zip(axes, points.items(), strict=True):
+        plane = np.asarray(embedded)
+        ax.scatter(plane[:, 0], plane[:, 1], c=y, cmap="tab10", s=3, linewidth=0, alpha=0.7)
+        for label in np.unique(y):
+            centre = plane[y == label].mean(axis=0)
+            ax.annotate(str(label), centre, fontsize=9, weight="bold", ha="center", va="center")
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.set_title(name, fontsize=9.5, loc="left")
+    figure.suptitle(title, fontsize=10)
+    return figure
