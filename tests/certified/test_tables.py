@@ -359,6 +359,11 @@ def odd_columns() -> dict[str, Any]:
         "arrow": pd.array([1, 2] * (n // 2), dtype="int8[pyarrow]"),
         "small": pd.Series([0.1, 0.2] * (n // 2), dtype="float32"),
         "same": pd.Series(["one"] * n),
+        "codes": pd.Series([2**62 + 1, 2**62 + 3] * (n // 2)),
+        "python texts": pd.Series(["a", "b"] * (n // 2), dtype="string[python]"),
+        "arrow texts": pd.Series(["a", "b"] * (n // 2), dtype=pd.ArrowDtype(pa.string())),
+        "large codes": pd.Series([2**63 + 1, 2**63 + 3] * (n // 2), dtype="uint64"),
+        "numbered": pd.Categorical([2, 1] * (n // 2)),
     }
 
 
