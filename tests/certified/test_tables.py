@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -526,11 +528,10 @@ def test_codebook_says_what_a_symbol_stands_for() -> None:
 @pytest.fixture(scope="module")
 def adult() -> tuple[Any, Any]:
     """Adult without sex, and cells of it."""
-    import os
-
-    if not os.environ.get("PRIVACYFUNNEL_DATA"):
-        pytest.skip("needs Adult")
     from sklearn.cluster import MiniBatchKMeans
+
+    if not (Path(os.environ.get("PRIVACYFUNNEL_DATA", "")) / "adult" / "adult.csv.gz").is_file():
+        pytest.skip("needs Adult: set PRIVACYFUNNEL_DATA to the folder that holds adult/adult.csv.gz")
 
     frame = load_adult()
     points = TableSchema.read(frame, drop="sex").to_points(frame)
