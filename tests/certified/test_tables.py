@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -89,12 +91,12 @@ def test_points_give_every_column_the_same_weight() -> None:
     points = schema.to_points(people())
     assert points.dtype == np.float64
     assert points.shape == (N, len(schema.point_columns))
-    np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(points.mean(axis=0), 0, atol=0.03)  # shares are told to ten records
     of_columns = Counter[str]()
     for name, variance in zip(schema.point_columns, points.var(axis=0).tolist(), strict=True):
         of_columns[name] += variance
     assert list(of_columns) == list(schema.names)
-    np.testing.assert_allclose(list(of_columns.values()), 1, atol=1e-6)
+    np.testing.assert_allclose(list(of_columns.values()), 1, atol=0.05)
 
 
 def test_skewed_numbers_are_on_a_logarithmic_scale() -> None:
@@ -275,6 +277,22 @@ def test_fewer_records_than_the_schema_was_read_from_are_still_no_secret() -> No
         np.testing.assert_allclose(table, 1 / 3)
 
 
+def test_the_difference_of_two_tables_does_not_tell_few_records() -> None:
+    """What all records have of a level, less what one symbol tells, would be three people of the other."""
+    words = ["x"] * 100 + ["y"] * 50 + ["w"] * 30 + ["x"] * 60 + ["y"] * 40 + ["w"] * 3
+    steps = [1] * 100 + [2] * 50 + [3] * 30 + [1] * 60 + [2] * 40 + [3] * 3
+    near = [1] * 120 + [2] * 20 + [3] * 40 + [1] * 92 + [2] * 8 + [3] * 3
+    frame = pd.DataFrame({"words": words, "steps": steps, "near": near})
+    tables = tables_of(frame, np.array([0] * 180 + [1] * 103))
+    for column, table in zip(tables.schema.columns, tables.tables, strict=True):
+        few = list(column.labels()).index("w" if column.name == "words" else "3")
+        n_z = 283 * tables.shares
+        all_ = n_z @ table
+        assert abs(all_[few] - n_z[0] * table[0, few] - 3) > 1, column.name
+        if column.name == "words":
+            assert abs(283 * column.shares[few] - n_z[0] * table[0, few] - 3) > 1
+
+
 def test_soft_counts_are_told_from_ten_on() -> None:
     frame = pd.DataFrame({"a": ["x"] * 500 + ["y"] * 500})
     weights = np.zeros((1000, 2))
@@ -359,6 +377,11 @@ def odd_columns() -> dict[str, Any]:
         "arrow": pd.array([1, 2] * (n // 2), dtype="int8[pyarrow]"),
         "small": pd.Series([0.1, 0.2] * (n // 2), dtype="float32"),
         "same": pd.Series(["one"] * n),
+        "codes": pd.Series([2**62 + 1, 2**62 + 3] * (n // 2)),
+        "python texts": pd.Series(["a", "b"] * (n // 2), dtype="string[python]"),
+        "arrow texts": pd.Series(["a", "b"] * (n // 2), dtype=pd.ArrowDtype(pa.string())),
+        "large codes": pd.Series([2**63 + 1, 2**63 + 3] * (n // 2), dtype="uint64"),
+        "numbered": pd.Categorical([2, 1] * (n // 2)),
     }
 
 
@@ -521,11 +544,10 @@ def test_codebook_says_what_a_symbol_stands_for() -> None:
 @pytest.fixture(scope="module")
 def adult() -> tuple[Any, Any]:
     """Adult without sex, and cells of it."""
-    import os
-
-    if not os.environ.get("PRIVACYFUNNEL_DATA"):
-        pytest.skip("needs Adult")
     from sklearn.cluster import MiniBatchKMeans
+
+    if not (Path(os.environ.get("PRIVACYFUNNEL_DATA", "")) / "adult" / "adult.csv.gz").is_file():
+        pytest.skip("needs Adult: set PRIVACYFUNNEL_DATA to the folder that holds adult/adult.csv.gz")
 
     frame = load_adult()
     points = TableSchema.read(frame, drop="sex").to_points(frame)

@@ -14,7 +14,7 @@ from ..attributes import LARGEST, LEAST_RECORDS
 from ..errors import FileFormatError, InvalidInputError, shortened
 from ..frames import is_time, parse_type
 from ..persistence import require
-from .categories import block_scale, told_missing
+from .categories import block_scale, in_tens, told_missing
 from .levels import Grid, find_levels, from_grid, grid_step, number_levels, to_grid
 
 #: Whole numbers of which at least this share is different are keys, and not released.
@@ -34,7 +34,7 @@ class NumberColumn:
     starts, stops : (n,) int arrays
         Levels in steps, the stop not included.
     missing : float
-        Share of the missing values; they are a level, the last one, if it is not 0.
+        Share of the missing values, to ten records; they are a level, the last one, if it is not 0.
     centre, spread : float, optional
         Of the signed logarithm that is taken for distances; None for none.
     mean, scale : float
@@ -74,7 +74,8 @@ class NumberColumn:
         values = _as_numbers(name, column, "TableSchema")
         there = values[~np.isnan(values)]
         n_missing = values.size - there.size
-        missing = n_missing / values.size if n_missing >= LEAST_RECORDS else 0.0
+        told = float(in_tens(np.array([float(n_missing)]))[0])
+        missing = min(told / values.size, 1.0) if n_missing >= LEAST_RECORDS else 0.0
         if there.size < LEAST_RECORDS:
             if not missing:
                 return "fewer than 10 records have a value"
