@@ -83,8 +83,8 @@ class ColumnTables:
         schema : TableSchema
         frame : frame with the columns of the schema
         weights : (n,) ints, (n, n_symbols) array, sparse matrix or SparseChannel
-            The symbol of each record, or better P(z|record): the table of a mechanism at the record's cell, for
-            many records `mechanism.sparse[cells]`.
+            The symbol of each record, or better P(z|record): the table of a mechanism at the record's cell;
+            for many records `mechanism.sparse[cells]`.
         n_symbols : int, optional
             Where `weights` are symbols, of which some may not occur.
         """
