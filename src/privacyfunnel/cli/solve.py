@@ -10,6 +10,7 @@ import typer
 from ..errors import InvalidInputError
 from ..uncertainty import LEVEL
 from . import options
+from .budget import BUDGETS, Budget
 from .checks import check_outputs, raise_if_interrupted
 from .options import Option, columns
 from .problem import Problem, kept_facts, measured_kept
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 TARGETS = {
     "beta": Option("Target: minimise leakage − β · utility."),
     "min_utility": Option("Target: the least leakage with at least this utility I(Z;X).", metavar="BITS"),
-    "max_leakage": Option("Target: the most utility with at most this leakage I(Z;Y).", metavar="BITS"),
+    **BUDGETS,
 }
 KEEP = columns(
     "A column that is to be handed out beside z: what it tells, alone and with z, is measured. Repeat for "
@@ -49,8 +50,9 @@ def solve(
 ) -> None:
     """Find what to release of the public columns: useful, and telling little about the private ones.
 
-    Takes exactly one target: --beta, --min-utility or --max-leakage. 'pfunnel frontier' shows what is
-    possible.
+    Takes exactly one target: --beta, --min-utility, or a limit on what is told: --max-leakage in bits,
+    --max-success, --max-advantage or --max-parity in shares of people, --remove as a share of what the public
+    columns tell. 'pfunnel frontier' shows what is possible.
 
     The joint distribution is estimated from the records of DATA. Prints the utility and leakage of the
     release found, exact on these records, and a 95 % interval for its leakage on the population that the
@@ -60,7 +62,8 @@ def solve(
     named = [name for name, value in targets.items() if value is not None]
     if len(named) != 1:
         raise InvalidInputError(
-            f"pass exactly one of beta, min_utility and max_leakage; got {' and '.join(named) or 'none'}.",
+            f"pass exactly one of {', '.join(list(targets)[:-1])} and remove; got "
+            f"{' and '.join(named) or 'none'}.",
             names=targets,
         )
     more["delimiter"] = delimiter
@@ -72,23 +75,27 @@ def solve(
 
     joint = problem.read(to_be_saved=output is not None)
     beside = problem.read_kept()
-    solution = find(joint, **targets, method=method, **problem.settings)
+    budget = Budget.of(targets)
+    asked = {name: targets[name] for name in named} if budget is None else budget.arguments(joint)
+    solution = find(joint, **asked, method=method, **problem.settings)
     raise_if_interrupted([solution.status])
     values = _values(data, joint, solution, more["seed"]) | {"output": output}
+    values["asked"] = {name: targets[name] for name in named}
     values["kept"] = measured_kept(solution.mechanism, beside)
     if output is not None:
         solution.mechanism.save(output)
     if as_json:
         print_json(values)
     else:
-        _print(values, solution, method)
+        _print(values, solution, method, budget)
 
 
 def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> dict[str, Any]:
     from ..information import measure
+    from ..uncertainty import leakage_interval
     from .output import joint_values
 
-    interval = solution.leakage_interval(level=LEVEL, rng=seed)
+    interval = leakage_interval(solution.mechanism, joint, level=LEVEL, rng=seed)
     return {
         "command": "solve",
         **joint_values(data, joint),
@@ -98,6 +105,7 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
         "converged": solution.status.ok,
         "utility": solution.utility,
         "leakage": solution.leakage,
+        "leakage_measure": solution.measures.leakage,
         "leakage_interval": {
             "level": interval.level,
             "low": interval.low,
@@ -115,14 +123,14 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
     }
 
 
-def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> None:
+def _print(values: dict[str, Any], solution: Solution, asked_method: str, budget: Budget | None) -> None:
     from .output import bits, describe_joint, percent, plural, print_facts
     from .running import in_options
 
     joint, measures, interval = solution.joint, values["measures"], values["leakage_interval"]
-    top = joint.mutual_information
+    top, leaked = joint.mutual_information, measures["leakage"]
     facts = [
-        ("Asked for", _target(solution), ""),
+        ("Asked for", _target(solution) if budget is None else budget.words(joint), ""),
         (
             "Utility",
             f"I(Z;X) = {bits(solution.utility)} bit",
@@ -131,8 +139,8 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
         ),
         (
             "Leakage",
-            f"I(Z;Y) = {bits(solution.leakage)} bit",
-            f"exact on these records; {percent(solution.leakage, top)} of I(X;Y) = {bits(top)}",
+            f"I(Z;Y) = {bits(leaked)} bit",
+            f"exact on these records; {percent(leaked, top)} of I(X;Y) = {bits(top)}",
         ),
         (
             "",
@@ -144,6 +152,7 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> Non
             f"right about {' × '.join(joint.y_names)} {100 * measures['guess_after']:.2f} % of the time",
             f"exact on these records; {100 * measures['guess_before']:.2f} % without the release",
         ),
+        *_parity(solution),
         *kept_facts(values["kept"], " × ".join(joint.y_names), measures["guess_before"]),
         ("Mechanism", f"{plural(joint.n_x, 'letter')} → {plural(solution.mechanism.n_z, 'symbol')}", ""),
         (
@@ -171,13 +180,35 @@ def _headline(values: dict[str, Any]) -> str:
     """The result in one sentence: what is kept, and what leaks on these records and on new people."""
     from .output import bits, percent, plural
 
-    interval = values["leakage_interval"]
+    interval, measures, private = (
+        values["leakage_interval"],
+        values["measures"],
+        " × ".join(values["private"]),
+    )
+    kept = f"The release keeps {percent(values['utility'], values['entropy_x'])} of the public information."
+    if values["leakage_measure"] == "success":
+        return (
+            f"{kept} Somebody who sees it is right about {private} {100 * measures['guess_after']:.1f} % of "
+            f"the time on these {plural(values['n_records'], 'record')}; without it "
+            f"{100 * measures['guess_before']:.1f} %."
+        )
+    if values["leakage_measure"] == "parity":
+        return (
+            f"{kept} No rule on it selects two groups of {private} with shares that differ by more than "
+            f"{100 * values['leakage']:.1f} % on these {plural(values['n_records'], 'record')}."
+        )
     return (
-        f"The release keeps {percent(values['utility'], values['entropy_x'])} of the public information. It "
-        f"leaks {bits(values['leakage'])} bit about {' × '.join(values['private'])} on these "
+        f"{kept} It leaks {bits(values['leakage'])} bit about {private} on these "
         f"{plural(values['n_records'], 'record')}, and {bits(interval['low'])} to {bits(interval['high'])} "
         f"bit on new people ({100 * LEVEL:g} % interval)."
     )
+
+
+def _parity(solution: Solution) -> list[tuple[str, str, str]]:
+    """How differently two private groups may be treated, where that was the limit."""
+    if solution.measures.leakage != "parity":
+        return []
+    return [("Parity", f"at most {100 * solution.leakage:.2f} % apart", "exact on these records")]
 
 
 def _target(solution: Solution) -> str:
@@ -187,7 +218,6 @@ def _target(solution: Solution) -> str:
     return {
         "beta": f"the least I(Z;Y) − {value:g} · I(Z;X), which is {bits(solution.objective)} bit here",
         "min_utility": f"the least leakage with utility ≥ {value:g} bit",
-        "max_leakage": f"the most utility with leakage ≤ {value:g} bit",
     }[solution.target.kind]
 
 
