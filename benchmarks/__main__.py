@@ -9,8 +9,18 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-MINUTES = ("known", "scaling", "exact", "learned-speed", "audit", "sweep", "walks", "measures")
-LONGER = ("certificates", "learned-stability", "learned-mnist", "learned-adult")
+MINUTES = (
+    "known",
+    "scaling",
+    "exact",
+    "learned-speed",
+    "audit",
+    "sweep",
+    "walks",
+    "measures",
+    "certificates",
+)
+LONGER = ("learned-stability", "learned-mnist", "learned-adult")
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
 parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MINUTES + LONGER))

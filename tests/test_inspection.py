@@ -267,5 +267,10 @@ def test_what_is_no_table():
         pf.inspect(many, private="town")
     nested = people(50).assign(both=[[1, 2]] * 50)
     found = pf.inspect(nested, private="sex")
-    assert "no single values" in column(found, "both").reason
+    assert "cannot be counted" in column(found, "both").reason
+    strange = people(50).assign(span=pd.cut(people(50)["height"], 3), day=pd.period_range("2020", periods=50))
+    kinds = {one.name: one.kind for one in pf.inspect(strange, private="sex").columns}
+    assert (kinds["span"], kinds["day"]) == ("text", "text")
+    with pytest.raises(InvalidInputError, match="names of columns must be texts"):
+        pf.inspect(pd.DataFrame({0: [1, 2], 1: [1, 2]}))
     assert math.isfinite(column(found, "job").bits.value)

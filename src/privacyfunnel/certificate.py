@@ -150,7 +150,7 @@ def _expected_bound(measure: str, p_zy: FloatArray, q: FloatArray, n: int, confi
         by_chance = 0.4 * math.sqrt(n_z * float((1 / np.sort(sizes)[:2]).sum())) if n_z > 1 else 0.0
         return min(parity_bound(n * p_zy, confidence) + by_chance, 1.0)
     by_chance = (n_z - 1) * (n_y - 1) / (2 * n)
-    return _information_limit(_plug_in(p_zy, q, 1.0) + by_chance, n, q, confidence)
+    return bits_at(_plug_in(p_zy, q, 1.0) + by_chance, q, _need(confidence) / n)
 
 
 def _held_out_joint(joint: Joint, given: Any) -> Joint:
@@ -286,12 +286,12 @@ def leakage_bound(counts: ArrayLike, reference: ArrayLike, confidence: float = 0
     q = _reference(reference, table.shape[1])
     if len(q) == 1:
         return 0.0
-    return _information_limit(_plug_in(table, q, n) * (1 + ROUNDING) + ROUNDING, n, q, confidence)
+    x = _plug_in(table, q, n) * (1 + ROUNDING) + ROUNDING
+    return bits_at(x, q, _need(confidence) / n)
 
 
-def _information_limit(x: float, n: float, q: FloatArray, confidence: float) -> float:
-    """The largest I(Z;Y), in bits, that n records with the mean x (nats) do not exclude."""
-    need = _need(confidence) / n
+def bits_at(x: float, q: FloatArray, need: float) -> float:
+    """The bound in bits where the plug-in is x nats and ln(1/δ)/n is `need`; it rises with both."""
     theta, price = _best_line(x, need, q)
     level = math.exp(-(theta * x + need)) * (1 - ROUNDING)
     bound = largest_excess(theta, price, q, 1e-4 * need) - price * level
@@ -375,20 +375,38 @@ def _best_line(x: float, need: float, q: FloatArray) -> tuple[float, float]:
     t, p = (part.ravel() for part in np.meshgrid(masses, shares))
     t, p = np.append(t, shares[0]), np.append(p, shares[0])  # r = Q
     divergence = _divergences(t, p)
-    best, chosen = math.inf, (0.5, 0.0)
-    for theta in EXPONENTS.tolist():
+
+    def at(i: int) -> tuple[float, float, float]:
+        theta = float(EXPONENTS[i])
         above = t ** (1 - theta) * p**theta + (1 - t) ** (1 - theta) * (1 - p) ** theta
         above -= math.exp(-(theta * x + need))
-        # max over r is convex in u: its slope at u is that of the r that is worst there.
-        low, high = 0.0, 1e4
-        for _ in range(50):
-            price = (low + high) / 2
-            rising = above[int((divergence + price * above).argmax())] > 0
-            low, high = (low, price) if rising else (price, high)
-        bound = float((divergence + high * above).max())
-        if bound < best:
-            best, chosen = bound, (theta, high)
-    return chosen
+        price = _best_price(divergence, above)
+        return float((divergence + price * above).max()), theta, price
+
+    # The bound falls and rises once along the exponents: every fourth first, then those beside the best.
+    coarse = range(0, len(EXPONENTS), 4)
+    middle_one = min(coarse, key=lambda i: at(i)[0])
+    beside = range(max(middle_one - 3, 0), min(middle_one + 4, len(EXPONENTS)))
+    return min(map(at, beside))[1:]
+
+
+def _best_price(divergence: FloatArray, above: FloatArray) -> float:
+    """The u ≥ 0 with the least max over r of D + u·above: a convex function, cut from two sides.
+
+    `falling` and `rising` are the r that were worst to the left and to the right; the last one is r = Q.
+    """
+    falling, rising = int(divergence.argmax()), len(above) - 1
+    price = 0.0
+    if above[falling] >= 0:
+        return price
+    for _ in range(40):
+        price = float((divergence[falling] - divergence[rising]) / (above[rising] - above[falling]))
+        values = divergence + price * above
+        worst = int(values.argmax())
+        if values[worst] <= values[rising] + 1e-9 * abs(values[rising]):
+            break
+        falling, rising = (falling, worst) if above[worst] > 0 else (worst, rising)
+    return price
 
 
 def _divergences(t: FloatArray, p: FloatArray) -> FloatArray:

@@ -377,7 +377,9 @@ def _number(value: float) -> str:
 
 def _check_dialect(dialect: str) -> None:
     if dialect not in _RANDOM:
-        raise InvalidInputError(f"to_sql: dialect must be one of {', '.join(_RANDOM)}; it is {dialect!r}.")
+        raise InvalidInputError(
+            f"to_sql: dialect must be one of {', '.join(_RANDOM)}; it is {dialect!r}.", names=("dialect",)
+        )
 
 
 def _parts(name: str | Sequence[str]) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ BAD = [
     ((*SOLVE, "--beta", "1", "--n-jobs", "0"), "--n-jobs must be a positive number"),
     (
         (*SOLVE, "--beta", "1", "--max-leakage", "1"),
-        "--beta, --min-utility and --max-leakage; got --beta and --max-leakage",
+        "and --remove; got --beta and --max-leakage",
     ),
     ((*SOLVE, "--min-utility", "9"), "--min-utility = 9 bit is more than H(X)"),
     ((*SOLVE, "--beta", "1", "--max-letters", "2"), "or raise --max-letters"),

@@ -68,7 +68,7 @@ BAD_OPTIONS = [
     ),
     (
         ("--public", "a", "--private", "b"),
-        "pass exactly one of --beta, --min-utility and --max-leakage; got none",
+        "--max-parity and --remove; got none",
     ),
     ((*SOLVE, "--max-leakage", "0"), "got --beta and --max-leakage"),
     (("--public", "a", "--private", "b", "--beta", "nan"), "'--beta': it must be a finite number"),

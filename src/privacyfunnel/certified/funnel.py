@@ -248,7 +248,9 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             the least telling one that keeps this share of the variance of the records that solve.
         """
         if (max_leakage is None) == (keep_variance is None):
-            raise InvalidInputError("choose: pass either max_leakage or keep_variance.")
+            raise InvalidInputError(
+                "choose: pass either max_leakage or keep_variance.", names=("max_leakage", "keep_variance")
+            )
         if self.rule_.tables is not None and self.people_ is None:
             raise InvalidInputError(
                 "choose: the columns of a release are counted from the records of fit, which no file holds; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,11 +44,13 @@ def inspect(
     from ..files import open_table
     from ..inspection import inspect_tallies
     from ..inspection.tallies import file_tallies
+    from ..progress import progress_bar
     from .output import print_json
 
     table = open_table(data, delimiter=delimiter)
     table.require(private or ())
-    found = inspect_tallies(file_tallies(table), private or None)
+    with progress_bar(f"Reading {os.path.basename(data)}", None) as report:
+        found = inspect_tallies(file_tallies(table, report), private or None)
     if as_json:
         print_json({"command": "inspect", "data": data, **found.to_dict()})
     else:

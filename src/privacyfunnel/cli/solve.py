@@ -10,6 +10,7 @@ import typer
 from ..errors import InvalidInputError
 from ..uncertainty import LEVEL
 from . import options
+from .budget import BUDGETS, Budget
 from .checks import check_outputs, raise_if_interrupted
 from .measures import (
     MEASURES,
@@ -35,10 +36,7 @@ TARGETS = {
         "Target: the least leakage with at least this utility; I(Z;X) in bits unless --utility says "
         "otherwise."
     ),
-    "max_leakage": Option(
-        "Target: the most utility with at most this leakage; I(Z;Y) in bits, with --leakage success or "
-        "parity a share, such as 0.7."
-    ),
+    **BUDGETS,
 }
 KEEP = columns(
     "A column that is to be handed out beside z: what it tells, alone and with z, is measured. Repeat for "
@@ -65,8 +63,9 @@ def solve(
 ) -> None:
     """Find what to release of the public columns: useful, and telling little about the private ones.
 
-    Takes exactly one target: --beta, --min-utility or --max-leakage. 'pfunnel frontier' shows what is
-    possible.
+    Takes exactly one target: --beta, --min-utility, or a limit on what is told: --max-leakage in bits,
+    --max-success, --max-advantage or --max-parity in shares of people, --remove as a share of what the public
+    columns tell. 'pfunnel frontier' shows what is possible.
 
     The joint distribution is estimated from the records of DATA. Prints the utility and leakage of the
     release found, exact on these records, and a 95 % interval for its leakage in bits on the population that
@@ -76,9 +75,11 @@ def solve(
     named = [name for name, value in targets.items() if value is not None]
     if len(named) != 1:
         raise InvalidInputError(
-            f"pass exactly one of beta, min_utility and max_leakage; got {' and '.join(named) or 'none'}.",
+            f"pass exactly one of {', '.join(list(targets)[:-1])} and remove; got "
+            f"{' and '.join(named) or 'none'}.",
             names=targets,
         )
+    budget = Budget.of(more)
     more["delimiter"] = delimiter
     problem = Problem(data, public, private, [method], more, more["keep"] or ())
     check_outputs([output], [data])
@@ -88,16 +89,18 @@ def solve(
 
     joint = problem.read(to_be_saved=output is not None)
     beside = problem.read_kept()
-    solution = find(joint, **targets, method=method, **problem.settings)
+    asked = {name: targets[name] for name in named} if budget is None else budget.arguments(joint)
+    solution = find(joint, method=method, **{**problem.settings, **asked})
     raise_if_interrupted([solution.status])
     values = _values(data, joint, solution, more["seed"]) | {"output": output}
+    values["asked"] = {name: targets[name] for name in named}
     values["kept"] = measured_kept(solution.mechanism, beside)
     if output is not None:
         solution.mechanism.save(output)
     if as_json:
         print_json(values)
     else:
-        _print(values, solution, method)
+        _print(values, solution, method, budget)
 
 
 def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> dict[str, Any]:
@@ -131,13 +134,13 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
     }
 
 
-def _print(values: dict[str, Any], solution: Solution, asked_method: str) -> None:
+def _print(values: dict[str, Any], solution: Solution, asked_method: str, budget: Budget | None) -> None:
     from .output import bits, describe_joint, plural, print_facts
     from .running import in_options
 
     joint, measures, interval = solution.joint, values["measures"], values["leakage_interval"]
     facts = [
-        ("Asked for", asked_fact(solution), ""),
+        ("Asked for", asked_fact(solution) if budget is None else budget.words(solution.joint), ""),
         ("Utility", *utility_fact(solution)),
         ("Leakage", *leakage_fact(solution)),
     ]

@@ -178,7 +178,7 @@ class _Counter:
     def _untold(self, column: InspectedColumn) -> InspectedColumn:
         if column.kind == "empty":
             return replace(column, advice="keep", reason="all its values are missing")
-        why = "it holds no single values" if column.kind == "other" else "its values may name people"
+        why = "its values cannot be counted" if column.kind == "other" else "its values may name people"
         return replace(column, advice="drop", reason=f"not measured: {why}")
 
 

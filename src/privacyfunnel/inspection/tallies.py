@@ -18,6 +18,7 @@ from ..arrays import FloatArray
 from ..counting import run_lazily
 from ..errors import InvalidInputError
 from ..files import CsvFile, TableFile
+from ..progress import Report
 
 #: Values of a column that are listed; a column with more is cut into bins, or not counted.
 MOST_LISTED = 100_000
@@ -71,7 +72,7 @@ class Tallies:
 
         try:
             data = nw.from_native(frame)
-            data.collect_schema()
+            names = list(data.collect_schema())
         except nw.exceptions.DuplicateError:
             raise InvalidInputError(f"{where}: two columns have the same name; rename one of them.") from None
         except TypeError:
@@ -79,6 +80,10 @@ class Tallies:
                 f"{where}: a {type(frame).__name__} is no data frame; pass a pandas, polars, pyarrow or "
                 "DuckDB table."
             ) from None
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidInputError(
+                f"{where}: the names of columns must be texts; rename those that are numbers or tuples."
+            )
         if isinstance(data, nw.DataFrame):
             data = nw.from_native(_arrow(data))
         return cls(lambda: [data])
@@ -170,15 +175,20 @@ def _is_missing(value: Any) -> bool:
 
 
 def _arrow(data: Any) -> Any:
-    """A frame in memory as a pyarrow table; a column of mixed objects as texts."""
+    """A frame in memory as a pyarrow table; mixed objects, intervals and periods as texts."""
     import pyarrow as pa
 
     columns = {}
     for name in data.columns:
         try:
-            columns[name] = data[name].to_arrow()
+            column = data[name].to_arrow()
+            inner = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+            strange = isinstance(inner, pa.BaseExtensionType)
         except (pa.ArrowException, TypeError, ValueError):
-            columns[name] = pa.array([None if _is_missing(one) else str(one) for one in data[name].to_list()])
+            strange = True
+        if strange:
+            column = pa.array([None if _is_missing(one) else str(one) for one in data[name].to_list()])
+        columns[name] = column
     return _plain_table(pa.table(columns))
 
 
@@ -197,18 +207,19 @@ _WHOLE = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _NUMBER = r"^[+-]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
 
 
-def file_tallies(table: TableFile) -> Tallies:
-    """Of a CSV or Parquet file, which is read batch by batch, once for each question.
+def file_tallies(table: TableFile, report: Report | None = None) -> Tallies:
+    """Of a CSV or Parquet file, which is read batch by batch, a few times.
 
-    Columns of a CSV file that hold nothing but numbers are numbers.
+    Columns of a CSV file that hold nothing but numbers are numbers. `report` is called with what was read and
+    what there is, at each reading anew.
     """
     import narwhals as nw
     import pyarrow as pa
 
-    types = _written_types(table) if isinstance(table, CsvFile) else {}
+    types = _written_types(table, report) if isinstance(table, CsvFile) else {}
 
     def parts() -> Iterable[Any]:
-        for batch in table.batches(letters=table.columns):
+        for batch in table.batches(letters=table.columns, report=report):
             columns = {
                 name: _read(column, types[name]) if name in types else column
                 for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -218,14 +229,14 @@ def file_tallies(table: TableFile) -> Tallies:
     return Tallies(parts)
 
 
-def _written_types(table: TableFile) -> dict[str, Any]:
+def _written_types(table: TableFile, report: Report | None) -> dict[str, Any]:
     """The columns of texts that are numbers, and which kind; one of missing values only is neither."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     open_ = {name: [_WHOLE, _NUMBER] for name in table.columns}
     seen: set[str] = set()
-    for batch in table.batches(letters=table.columns):
+    for batch in table.batches(letters=table.columns, report=report):
         for name, patterns in list(open_.items()):
             texts = pc.utf8_trim_whitespace(batch.column(name).drop_null())
             if len(texts):

@@ -17,7 +17,7 @@ SIGNS = {"exact": "=", "lower bound": "≥", "upper bound": "≤", "estimate": "
 MEANINGS = {
     "exact": "computed from a known distribution; there is nothing uncertain about it.",
     "lower bound": "this much was reached; another adversary may reach more.",
-    "upper bound": "no adversary can reach more.",
+    "upper bound": "no adversary can reach more; with the confidence beside it where records were counted.",
     "estimate": "may lie on either side of the truth.",
 }
 
