@@ -347,7 +347,7 @@ DAMAGE = {
         "changed by hand",
     ),
     "unknown class": (in_payload("class", "os.system"), "no estimator 'os.system'"),
-    "other class": (in_payload("class", "Autoencoder"), "does not know the setting 'classifier'"),
+    "other class": (in_payload("class", "Autoencoder"), "does not know the setting 'align'"),
     "path": (in_payload("weights", {"sha256": "../../secret"}), "names no weights"),
     "unknown setting": (
         setting("depth", 3),

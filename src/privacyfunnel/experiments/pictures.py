@@ -51,6 +51,7 @@ def plot_tradeoff(
                 linestyle="none",
                 marker=MARKERS[number % len(MARKERS)],
                 markersize=5,
+                markerfacecolor=None if number < len(COLOURS) else "none",
                 elinewidth=0.7,
                 label=curve,
                 **style,
