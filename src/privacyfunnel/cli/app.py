@@ -14,6 +14,7 @@ from .demo import demo
 from .encode import encode
 from .fit import fit
 from .frontier import frontier
+from .protect import protect
 from .release import release
 from .reproduce import reproduce
 from .solve import solve
@@ -34,6 +35,7 @@ def _paragraphs(text: str | None) -> str:
 
 for function, summary in (
     (demo, "Solve the paper's example with every method."),
+    (protect, "Replace a table by one that tells little, guaranteed."),
     (solve, "Find the best release for one target."),
     (frontier, "Trace the whole trade-off."),
     (release, "Apply a mechanism to a table."),
