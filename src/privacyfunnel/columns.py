@@ -90,7 +90,8 @@ def release_frame(
         released = [_gather(mechanism.z_labels, symbols, data[public[0]], output)]
     else:
         released = _letter_columns(mechanism, values, symbols, [data[name] for name in public], generator)
-    order = [name for name in data.columns if name in staying or name in new or name == public[0]]
+    replaced = public[:1] if values == "symbol" else public
+    order = [name for name in data.columns if name in staying or name in replaced]
     if values == "symbol":
         at = order.index(public[0])
         order[at : at + 1] = [*([public[0]] if keep_public else []), output]

@@ -106,7 +106,14 @@ def native_type(series: Any) -> str:
     import narwhals as nw
 
     if series.implementation.is_pandas():
-        return str(series.to_native().dtype)
+        import pandas as pd
+
+        dtype = series.to_native().dtype
+        if isinstance(dtype, pd.ArrowDtype):
+            return "arrow"
+        if isinstance(dtype, pd.StringDtype) and str(dtype) == "string":
+            return f"string[{dtype.storage}]"
+        return str(dtype)
     return "enum" if series.implementation.is_polars() and series.dtype == nw.Enum else ""
 
 
@@ -175,7 +182,7 @@ def _pandas_series(pd: Any, column: Any, native: str) -> Any:
 
     if native == "category":
         return column.to_pandas()
-    if native.endswith("[pyarrow]") and not native.startswith("string"):
+    if native == "arrow":
         return pd.Series(pd.array(column, dtype=pd.ArrowDtype(column.type)))
     if column.null_count and native[:1] in "IU" and pa.types.is_integer(column.type):
         # Through floats, large numbers would be rounded.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -89,12 +91,12 @@ def test_points_give_every_column_the_same_weight() -> None:
     points = schema.to_points(people())
     assert points.dtype == np.float64
     assert points.shape == (N, len(schema.point_columns))
-    np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(points.mean(axis=0), 0, atol=0.03)  # shares are told to ten records
     of_columns = Counter[str]()
     for name, variance in zip(schema.point_columns, points.var(axis=0).tolist(), strict=True):
         of_columns[name] += variance
     assert list(of_columns) == list(schema.names)
-    np.testing.assert_allclose(list(of_columns.values()), 1, atol=1e-6)
+    np.testing.assert_allclose(list(of_columns.values()), 1, atol=0.05)
 
 
 def test_skewed_numbers_are_on_a_logarithmic_scale() -> None:
@@ -260,6 +262,49 @@ def test_all_symbols_together_are_all_records() -> None:
             np.testing.assert_allclose(table[kept & large], own[kept & large])
 
 
+def test_fewer_records_than_the_schema_was_read_from_are_still_no_secret() -> None:
+    """A level of ten records in the schema may be one of three among those that are counted."""
+    frame = pd.DataFrame(
+        {"a": ["x"] * 100 + ["y"] * 100 + ["rare"] * 12, "n": [1] * 100 + [2] * 100 + [3] * 12}
+    )
+    schema = TableSchema.read(frame)
+    assert [column.n_levels for column in schema.columns] == [3, 3]
+    tables = ColumnTables.count(schema, frame[:203], np.arange(203) % 2)
+    assert "rare" not in set(tables.draw(np.arange(4000) % 2, 0)["a"])
+    assert 3 not in set(tables.draw(np.arange(4000) % 2, 0)["n"])
+    few = ColumnTables.count(schema, frame[:3], np.zeros(3, dtype=int))
+    for table in few.tables:
+        np.testing.assert_allclose(table, 1 / 3)
+
+
+def test_the_difference_of_two_tables_does_not_tell_few_records() -> None:
+    """What all records have of a level, less what one symbol tells, would be three people of the other."""
+    words = ["x"] * 100 + ["y"] * 50 + ["w"] * 30 + ["x"] * 60 + ["y"] * 40 + ["w"] * 3
+    steps = [1] * 100 + [2] * 50 + [3] * 30 + [1] * 60 + [2] * 40 + [3] * 3
+    near = [1] * 120 + [2] * 20 + [3] * 40 + [1] * 92 + [2] * 8 + [3] * 3
+    frame = pd.DataFrame({"words": words, "steps": steps, "near": near})
+    tables = tables_of(frame, np.array([0] * 180 + [1] * 103))
+    for column, table in zip(tables.schema.columns, tables.tables, strict=True):
+        few = list(column.labels()).index("w" if column.name == "words" else "3")
+        n_z = 283 * tables.shares
+        all_ = n_z @ table
+        assert abs(all_[few] - n_z[0] * table[0, few] - 3) > 1, column.name
+        if column.name == "words":
+            assert abs(283 * column.shares[few] - n_z[0] * table[0, few] - 3) > 1
+
+
+def test_soft_counts_are_told_from_ten_on() -> None:
+    frame = pd.DataFrame({"a": ["x"] * 500 + ["y"] * 500})
+    weights = np.zeros((1000, 2))
+    weights[:, 0], weights[:, 1] = 0.99, 0.01
+    weights[500:] = [0.01, 0.99]
+    table = tables_of(frame, weights).tables[0]
+    # Five soft records of the other value are no ten: both values of a symbol are one rest, as overall.
+    np.testing.assert_allclose(table, 0.5, atol=1e-9)
+    weights[:500], weights[500:] = [0.9, 0.1], [0.1, 0.9]
+    np.testing.assert_allclose(tables_of(frame, weights).tables[0], [[0.9, 0.1], [0.1, 0.9]])
+
+
 def test_a_symbol_of_few_records_draws_like_the_others() -> None:
     frame = pd.DataFrame({"a": ["x"] * 300 + ["y"] * 305})
     symbols = np.array([0] * 600 + [1] * 5)
@@ -325,11 +370,18 @@ def odd_columns() -> dict[str, Any]:
         "zone": pd.Series([datetime(2024, 3, 1 + i % 2, 12, tzinfo=rome) for i in range(n)]),
         "money": pd.Series([Decimal("1.25"), Decimal("2.50")] * (n // 2), dtype=object),
         "count": pd.array([1, 2, None] * (n // 3), dtype="Int64"),
+        "round money": pd.Series([Decimal("1000.00"), Decimal("250000.00")] * (n // 2), dtype=object),
+        "fine money": pd.Series([Decimal("-0.0000000001"), Decimal("0.0000000003")] * (n // 2), dtype=object),
         "clock": pd.Series([time(8, 30), time(9, 0)] * (n // 2), dtype=object),
         "length": pd.Series([timedelta(hours=1), timedelta(hours=2)] * (n // 2)),
         "arrow": pd.array([1, 2] * (n // 2), dtype="int8[pyarrow]"),
         "small": pd.Series([0.1, 0.2] * (n // 2), dtype="float32"),
         "same": pd.Series(["one"] * n),
+        "codes": pd.Series([2**62 + 1, 2**62 + 3] * (n // 2)),
+        "python texts": pd.Series(["a", "b"] * (n // 2), dtype="string[python]"),
+        "arrow texts": pd.Series(["a", "b"] * (n // 2), dtype=pd.ArrowDtype(pa.string())),
+        "large codes": pd.Series([2**63 + 1, 2**63 + 3] * (n // 2), dtype="uint64"),
+        "numbered": pd.Categorical([2, 1] * (n // 2)),
     }
 
 
@@ -422,6 +474,7 @@ def test_few_rows(kind: str, n: int) -> None:
     ("frame", "words"),
     [
         (lambda: pd.DataFrame({"x": [np.inf] + [1.0] * 30}), "'x' is infinite in 1 of 31 records"),
+        (lambda: pd.DataFrame({"x": [1e200, np.inf] + [1.0] * 30}), "infinite or beyond ±1e+19 in 2 of 32"),
         (lambda: pd.DataFrame([[1, 2]] * 30, columns=["a", "a"]), "two columns have the same name"),
         (lambda: pa.table([[1] * 30, [2] * 30], names=["a", "a"]), "two columns have the same name"),
         (lambda: pd.DataFrame([[1, 2]] * 30), "names of columns must be texts; 0 is a int"),
@@ -491,11 +544,10 @@ def test_codebook_says_what_a_symbol_stands_for() -> None:
 @pytest.fixture(scope="module")
 def adult() -> tuple[Any, Any]:
     """Adult without sex, and cells of it."""
-    import os
-
-    if not os.environ.get("PRIVACYFUNNEL_DATA"):
-        pytest.skip("needs Adult")
     from sklearn.cluster import MiniBatchKMeans
+
+    if not (Path(os.environ.get("PRIVACYFUNNEL_DATA", "")) / "adult" / "adult.csv.gz").is_file():
+        pytest.skip("needs Adult: set PRIVACYFUNNEL_DATA to the folder that holds adult/adult.csv.gz")
 
     frame = load_adult()
     points = TableSchema.read(frame, drop="sex").to_points(frame)

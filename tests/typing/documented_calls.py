@@ -18,6 +18,7 @@ from privacyfunnel.auditing import (
     logistic_regression,
     neural_network,
 )
+from privacyfunnel.certified.tables import ColumnTables, TableSchema
 from privacyfunnel.learned import (
     Autoencoder,
     ConditionalFunnel,
@@ -150,6 +151,15 @@ def certified() -> None:
     counts = np.array([[410.0, 390.0], [620.0, 580.0], [490.0, 510.0]])
     assert_type(certificate.success_bound(counts), float)
     assert_type(certificate.leakage_bound(counts, [0.5, 0.5]), float)
+
+
+def same_frame_back(symbols: NDArray[np.intp]) -> None:
+    people = pf.datasets.load_german_credit()
+    schema = TableSchema.read(people, drop=["sex", "personal_status"])
+    assert_type(schema.report, tuple[str, ...])
+    assert_type(schema.to_points(people), NDArray[np.float64])
+    tables = ColumnTables.count(schema, people, symbols)
+    print(tables.draw(symbols), tables.codebook())
 
 
 def swept() -> Mapping[str, Any]:

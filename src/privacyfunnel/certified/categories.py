@@ -31,7 +31,7 @@ class CategoryColumn:
     members : tuple of values
         That at least ten records have; the last is the one for all rarer values if `rest`.
     shares : (n_levels,) array
-        Of the levels among all records that have one.
+        Of the levels among all records that have one, to ten records.
     rest : bool
     missing : bool
         Whether missing values are a level, the last.
@@ -84,7 +84,7 @@ class CategoryColumn:
         if rest:
             common.append(_new_name("other", n_of))
             numbers.append(n_rest)
-        weights = np.array([*numbers, *([n_missing] if missing else [])], dtype=np.float64)
+        weights = in_tens(np.array([*numbers, *([n_missing] if missing else [])], dtype=np.float64))
         return cls(name, str(column.type), native, tuple(common), weights / weights.sum(), rest, missing)
 
     def codes(self, column: Any, where: str) -> IntArray:
@@ -171,6 +171,12 @@ class CategoryColumn:
 def block_scale(shares: FloatArray) -> float:
     """What gives the columns of a category together a variance of 1, within reason."""
     return float(min(LARGEST_SCALE, 1 / np.sqrt(max(1.0 - float(shares @ shares), 1e-12))))
+
+
+def in_tens(counts: FloatArray) -> FloatArray:
+    """Numbers of records that are told to ten: exact ones, less those of single symbols, tell fewer."""
+    tens: FloatArray = LEAST_RECORDS * np.maximum(np.rint(counts / LEAST_RECORDS), 1.0)
+    return tens
 
 
 def told_missing(share: float) -> str:

@@ -2,7 +2,8 @@
 
 A number that ten records have is a level by itself. The others are put into ranges of at least ten records,
 whose ends are round numbers half a step beside the grid of the column, so that no end is somebody's number;
-the outermost ten records on either side are clipped. What is rarer has no level and no trace.
+the outermost ten records on either side are clipped (of fewer than twenty, a number in the middle stands for
+all). What is rarer has no level and no trace.
 """
 
 from __future__ import annotations

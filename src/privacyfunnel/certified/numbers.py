@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..attributes import LEAST_RECORDS
+from ..attributes import LARGEST, LEAST_RECORDS
 from ..errors import FileFormatError, InvalidInputError, shortened
 from ..frames import is_time, parse_type
 from ..persistence import require
-from .categories import block_scale, told_missing
+from .categories import block_scale, in_tens, told_missing
 from .levels import Grid, find_levels, from_grid, grid_step, number_levels, to_grid
 
 #: Whole numbers of which at least this share is different are keys, and not released.
@@ -33,7 +34,7 @@ class NumberColumn:
     starts, stops : (n,) int arrays
         Levels in steps, the stop not included.
     missing : float
-        Share of the missing values; they are a level, the last one, if it is not 0.
+        Share of the missing values, to ten records; they are a level, the last one, if it is not 0.
     centre, spread : float, optional
         Of the signed logarithm that is taken for distances; None for none.
     mean, scale : float
@@ -73,7 +74,8 @@ class NumberColumn:
         values = _as_numbers(name, column, "TableSchema")
         there = values[~np.isnan(values)]
         n_missing = values.size - there.size
-        missing = n_missing / values.size if n_missing >= LEAST_RECORDS else 0.0
+        told = float(in_tens(np.array([float(n_missing)]))[0])
+        missing = min(told / values.size, 1.0) if n_missing >= LEAST_RECORDS else 0.0
         if there.size < LEAST_RECORDS:
             if not missing:
                 return "fewer than 10 records have a value"
@@ -85,7 +87,8 @@ class NumberColumn:
         time = is_time(column.type)
         accuracy = 1e-6 if column.type in (pa.float32(), pa.float16()) else 1e-12
         step = grid_step(there, time=time, accuracy=accuracy)
-        step = max(step, 1.0) if whole else step
+        if whole or pa.types.is_decimal(column.type):  # no finer than the type
+            step = max(step, 1.0 if whole else 10.0**-column.type.scale)
         numbers = to_grid(there, step)
         starts, stops = number_levels(numbers)
         clipped = _clipped(there, starts, stops, step)
@@ -151,10 +154,10 @@ class NumberColumn:
         mask = gaps if gaps.any() else None
         if pa.types.is_null(kind):
             return pa.nulls(len(gaps))
-        if pa.types.is_decimal(kind) and self.step < 1:
+        if pa.types.is_decimal(kind):
             whole = pa.array(numbers.astype(np.int64), mask=mask).cast(pa.decimal128(19, 0))
-            unit = pa.scalar(f"{self.step:.9f}").cast(pa.decimal128(10, 9))
-            return pc.multiply(whole, unit).cast(kind, safe=False)
+            unit = Decimal(1).scaleb(round(np.log10(self.step)))
+            return pc.multiply(whole, pa.scalar(unit)).cast(kind, safe=False)
         values = from_grid(numbers, self.step)
         if pa.types.is_floating(kind):
             return pa.array(values, mask=mask).cast(kind, safe=False)
@@ -238,7 +241,7 @@ def _in_microseconds(kind: Any) -> Any:
 
 
 def _as_numbers(name: str, column: Any, where: str) -> FloatArray:
-    """float64, NaN where a value is missing; InvalidInputError for infinite numbers."""
+    """float64, NaN where a value is missing; InvalidInputError for infinite and very large numbers."""
     import pyarrow as pa
 
     if pa.types.is_null(column.type):
@@ -246,10 +249,12 @@ def _as_numbers(name: str, column: Any, where: str) -> FloatArray:
     if is_time(column.type):
         column = column.cast(_in_microseconds(column.type), safe=False).cast(pa.int64())
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
-    if n_infinite := int(np.count_nonzero(np.isinf(values))):
+    large = np.abs(values) > LARGEST
+    if n_large := int(np.count_nonzero(large)):
+        what = "infinite" if np.isinf(values[large]).all() else f"infinite or beyond ±{LARGEST:g}"
         raise InvalidInputError(
-            f"{where}: column {shortened(name)} is infinite in {n_infinite} of {values.size} records; make "
-            "these missing, or drop the column."
+            f"{where}: column {shortened(name)} is {what} in {n_large} of {values.size} records; make these "
+            "missing, or drop the column."
         )
     return values
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..alphabet import as_names, require_columns
 from ..arrays import FloatArray, IntArray
-from ..attributes import LEAST_RECORDS
+from ..attributes import LEAST_RECORDS, MOST_WHOLE
 from ..errors import FileFormatError, InvalidInputError, shortened
 from ..frames import BACKENDS, arrow_column, is_number, is_time, native_type, parse_type, read_frame
 from ..persistence import require
@@ -160,8 +160,19 @@ def _read_column(name: str, series: Any) -> Column | str:
     column = arrow_column(series)
     if column is None:
         return "its values are not single numbers, texts, times or categories of one type"
-    reader = NumberColumn if is_number(column.type) else CategoryColumn
+    reader = NumberColumn if is_number(column.type) and not _are_codes(column) else CategoryColumn
     return reader.read(name, column, native_type(series))
+
+
+def _are_codes(column: Any) -> bool:
+    """Whether these are whole numbers so large that float64 rounds them: hardly a quantity."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_integer(column.type) or column.null_count == len(column):
+        return False
+    ends = pc.min_max(column).as_py()
+    return bool(max(-ends["min"], ends["max"]) > MOST_WHOLE)
 
 
 def _alike(one: Column, column: Any, where: str) -> Any:
@@ -174,7 +185,7 @@ def _alike(one: Column, column: Any, where: str) -> Any:
             return pa.nulls(len(column), wanted.value_type if pa.types.is_dictionary(wanted) else wanted)
         if pa.types.is_null(wanted):
             return column if pa.types.is_null(column.type) else pa.nulls(len(column))
-        same = is_number(column.type) == isinstance(one, NumberColumn)
+        same = is_number(column.type) == is_number(wanted)
         if same and is_time(column.type) == is_time(wanted):
             return column
     found = "values without a type" if column is None else str(column.type)

@@ -14,8 +14,9 @@ symbol z stands for, each by its probability P(z|record). Only numbers of at lea
   takes the smallest other group with it.
 - Inside a group levels have the proportions of all records, inside a rest those of the rests of all symbols,
   where these have ten. A symbol of fewer than ten records is all rest.
-- The proportions inside groups are then raised or lowered, the same for all symbols, until the table of all
-  symbols together is again that of all records. This uses numbers that are told anyway.
+- The proportions inside groups are then raised or lowered, the same for all symbols, so that the tables of
+  all symbols together are again those of all records: for levels of which groups and rests hold ten records.
+  Of other levels, the difference to the symbols that tell them by themselves would tell fewer than ten.
 
 So what a reader learns about a value is shared by ten records, extremes included. It is a threshold, as in
 k-anonymity: it keeps single people's unusual values out, and is no differential privacy. A symbol's own share
@@ -231,8 +232,10 @@ def _counted(matrix: Any, codes: IntArray, n_levels: int) -> FloatArray:
 def _merged(counts: FloatArray, column: Column) -> FloatArray:
     """P(level|z) of which only numbers of at least ten records are told; see the top of the file."""
     n_ordered = column.n_values if isinstance(column, NumberColumn) else 0
+    # These may be fewer records than the schema was read from.
     overall = counts.sum(axis=0)
-    if not overall.any():  # no record has any level of the schema
+    overall = np.where(overall >= _ENOUGH, overall, 0.0)
+    if not overall.any():
         return np.full(counts.shape, 1.0 / counts.shape[1])
     groups = _grouped(counts, n_ordered)
     n_z, n_levels = counts.shape
@@ -247,13 +250,15 @@ def _merged(counts: FloatArray, column: Column) -> FloatArray:
     is_rest = groups == 2 * n_levels
     pooled = np.where(is_rest, counts, 0.0).sum(axis=0)
     inside = np.where(is_rest, np.where(pooled >= _ENOUGH, pooled, 0.0), overall)
-    inside = np.where(in_groups(inside) > 0, inside, overall)
+    for fallback in (overall, np.ones(n_levels)):
+        inside = np.where(in_groups(inside) > 0, inside, fallback)
+    inner = np.where((groups >= n_levels) & ~is_rest, 0.0, counts).sum(axis=0)
     masses, raised = in_groups(counts), np.ones(n_levels)
     for _ in range(_ROUNDS):
-        sums = in_groups(inside * raised)
-        table = masses * np.divide(inside * raised, sums, out=np.zeros_like(counts), where=sums > 0)
+        table = masses * inside * raised / in_groups(inside * raised)
         made = table.sum(axis=0)
-        raised = raised * np.divide(overall, made, out=np.ones_like(made), where=made > 0)
+        fit = (made > 0) & (overall > 0) & (inner >= _ENOUGH)
+        raised = raised * np.divide(overall, made, out=np.ones_like(made), where=fit)
     totals = table.sum(axis=1, keepdims=True)
     return np.where(totals > 0, table / np.where(totals > 0, totals, 1.0), overall / overall.sum())
 
