@@ -281,6 +281,12 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         whole = np.eye(len(self.made_.means))
         return self.held_out_.variance_kept(whole, self.made_.means)
 
+    def kept_by_column(self) -> dict[str, float]:
+        """The share of the variance of each column that a release keeps, on the records that certify."""
+        check_is_fitted(self)
+        rule = self.rule_
+        return self.held_out_.variance_by_column(rule.mechanism.p_z_given_x, rule.points, rule.reader.names())
+
     def transform(self, X: Any, *, points: bool = False, rng: Rng = None) -> Any:
         """A symbol for each record, 0, 1, …; or with `points` the typical record of the symbol as numbers.
 

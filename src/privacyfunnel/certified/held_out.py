@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,16 +21,16 @@ class HeldOut:
         Records by cell and private class.
     sums : (n_cells, d) array
         Of their points.
-    square, total : float
-        Of their squared lengths, and of their squared distances from the mean of the records that solve.
+    square, total : (d,) arrays
+        Of their squares, and of the squares of their distances from the mean of the records that solve.
     tasks : (n_cells, n_t) array, optional
         Records by cell and task.
     """
 
     counts: FloatArray
     sums: FloatArray
-    square: float
-    total: float
+    square: FloatArray
+    total: FloatArray
     tasks: FloatArray | None = None
 
     @classmethod
@@ -49,8 +50,8 @@ class HeldOut:
         return cls(
             counted(cells, y, n_cells, n_classes),
             group_sums(points, cells, n_cells),
-            float(np.square(points).sum()),
-            float(np.square(points - centre).sum()),
+            np.square(points).sum(axis=0),
+            np.square(points - centre).sum(axis=0),
             None if t is None else counted(cells, t, n_cells, n_tasks),
         )
 
@@ -69,10 +70,27 @@ class HeldOut:
 
         `symbols` (n_z, d) comes from the records that solve.
         """
-        expected, lengths = channel @ symbols, channel @ np.square(symbols).sum(axis=1)
-        left = self.square - 2 * float((self.sums * expected).sum())
-        left += float(self.counts.sum(axis=1) @ lengths)
-        return 1 - left / self.total if self.total > 0 else 1.0
+        total = float(self.total.sum())
+        return 1 - float(self._left(channel, symbols).sum()) / total if total > 0 else 1.0
+
+    def variance_by_column(
+        self, channel: FloatArray, symbols: FloatArray, names: Sequence[str]
+    ) -> dict[str, float]:
+        """The same by the column that each coordinate belongs to; columns without variance are left out."""
+        left, kept = self._left(channel, symbols), {}
+        for name in dict.fromkeys(names):
+            mine = np.array([one == name for one in names])
+            total = float(self.total[mine].sum())
+            if total > 0:
+                kept[name] = 1 - float(left[mine].sum()) / total
+        return kept
+
+    def _left(self, channel: FloatArray, symbols: FloatArray) -> FloatArray:
+        """The squared distances that are left, by coordinate."""
+        expected, lengths = channel @ symbols, channel @ np.square(symbols)
+        sizes = self.counts.sum(axis=1)
+        left: FloatArray = self.square - 2 * (self.sums * expected).sum(axis=0) + sizes @ lengths
+        return left
 
     def task_score(self, channel: FloatArray, by_symbol: FloatArray) -> float:
         """How well a symbol tells the task: AUC for two classes, else the share guessed right.

@@ -24,8 +24,8 @@ from .reading import Private
 SOLVING_SHARE = 2 / 3
 #: Cells, at most, and as many as a bit of the budget and a record to certify pay for.
 MOST_CELLS, CELLS_PER_RECORD_BIT = 512, 0.2
-#: Multiples of that number that are compared.
-MULTIPLES = (0.5, 1.0, 2.0)
+#: Multiples of that number that are compared, the first of them taken unless another keeps so much more.
+MULTIPLES, MARGIN = (1.0, 0.5, 2.0), 0.005
 #: Bits that cells are made for where no limit is set.
 USUAL_BITS = 0.05
 
@@ -77,7 +77,7 @@ class Plan:
             bits = rough_bits(self.leakage, given, p_y)
         rule = CELLS_PER_RECORD_BIT * n_certify * bits / (len(p_y) - 1)
         most = min(MOST_CELLS, max(2, n_solve // (2 * LEAST_IN_CELL)))
-        return sorted({int(min(max(round(m * rule), 2), most)) for m in MULTIPLES})
+        return list(dict.fromkeys(int(min(max(round(m * rule), 2), most)) for m in MULTIPLES))
 
 
 def choose_cells(
@@ -120,7 +120,8 @@ def _best_number(
             kept.append(-math.inf)
             continue
         kept.append(made.score(plan.utility, channel, other))
-    return numbers[int(np.argmax(kept))]
+    best = int(np.argmax(kept))
+    return numbers[best] if kept[best] > kept[0] + MARGIN else numbers[0]
 
 
 def held_out_of(plan: Plan, cells: Cells, material: Material, centre: FloatArray) -> HeldOut:

@@ -18,8 +18,8 @@ from .stored import numbers_from, numbers_to
 
 #: Steps of a column of numbers, at most.
 N_STEPS = 15
-#: Wider records act through their numbers alone: images, embeddings.
-MOST_STEPPED = 64
+#: Columns of more than so many values have steps; more columns of that kind have none: images, embeddings.
+FEW_VALUES, MOST_STEPPED = 4, 64
 #: Folds whose records are predicted by a model of the others.
 N_FOLDS = 3
 
@@ -117,12 +117,12 @@ class Predictor:
 
 
 def _steps(points: FloatArray) -> FloatArray:
-    """Column and place of each step; columns of two values need none."""
+    """Column and place of each step; columns of few values, such as those of categories, need none."""
     found: list[tuple[float, float]] = []
     if points.shape[1] <= 4 * MOST_STEPPED:
         shares = np.linspace(0, 1, N_STEPS + 2)[1:-1]
         different = [np.unique(points[:, column]) for column in range(points.shape[1])]
-        many = [column for column, values in enumerate(different) if len(values) > 2]
+        many = [column for column, values in enumerate(different) if len(values) > FEW_VALUES]
         for column in many if len(many) <= MOST_STEPPED else ():
             values = different[column]
             places = np.unique(np.quantile(points[:, column], shares))

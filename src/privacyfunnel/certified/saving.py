@@ -76,8 +76,8 @@ def save_funnel(funnel: CertifiedFunnel, path: Path_) -> None:
         "y_names": list(problem.joint.y_names),
         "counts": numbers_to(held_out.counts),
         "sums": numbers_to(held_out.sums),
-        "square": held_out.square,
-        "total": held_out.total,
+        "square": numbers_to(held_out.square),
+        "total": numbers_to(held_out.total),
         "tasks": {name: None if table is None else numbers_to(table) for name, table in tasks.items()},
         "task_name": funnel.task_name_,
         "score_before": funnel.score_before_,
@@ -169,9 +169,8 @@ def _read_funnel(values: Mapping[str, Any], folder: Path) -> CertifiedFunnel:
     counts = numbers_from(values, "counts")
     problem = CellProblem(joint, utility, str(values["leakage"]), counts, float(values["confidence"]))
     funnel.made_ = Made(problem, rule.cell_points, solved)
-    funnel.held_out_ = HeldOut(
-        counts, numbers_from(values, "sums"), float(values["square"]), float(values["total"]), other
-    )
+    sums, square, total = (numbers_from(values, name) for name in ("sums", "square", "total"))
+    funnel.held_out_ = HeldOut(counts, sums, square, total, other)
     funnel.n_features_in_ = rule.reader.n_features
     funnel.utility_, funnel.task_name_ = str(values["utility"]), values["task_name"]
     funnel.score_before_, funnel.notes_ = values["score_before"], tuple(values["notes"])

@@ -16,6 +16,7 @@ from .fit import fit
 from .frontier import frontier
 from .inspect import inspect
 from .key import key
+from .protect import protect
 from .release import release
 from .reproduce import reproduce
 from .solve import solve
@@ -38,6 +39,7 @@ def _paragraphs(text: str | None) -> str:
 for function, summary in (
     (demo, "Solve the paper's example with every method."),
     (inspect, "Say which column tells what."),
+    (protect, "Replace a table by one that tells little, guaranteed."),
     (solve, "Find the best release for one target."),
     (frontier, "Trace the whole trade-off."),
     (release, "Apply a mechanism to a table."),

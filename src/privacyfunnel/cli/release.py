@@ -49,7 +49,14 @@ KEEPING = {
         "stand in the public columns; they are made from the symbol alone and leak no more than it.",
         kind=str,
         choices=("symbol", "typical", "draw"),
-        value="symbol",
+        default="symbol; with --rule draw",
+    ),
+    "rule": Option(
+        "Instead of --mechanism: the folder that 'pfunnel protect --rule' wrote. Whole rows of the same "
+        "columns come out, with the guarantee of the rule.",
+        default="none",
+        kind=str,
+        metavar="FOLDER",
     ),
     "codebook": Option(
         "Write here what each symbol stands for: a table of symbols, their shares and letters.",
@@ -63,9 +70,6 @@ KEEPING = {
 @options.with_options(KEEPING, before="shuffle")
 def release(
     data: options.Data,
-    mechanism: Annotated[
-        str, typer.Option("--mechanism", "-m", metavar="FILE", help="What 'pfunnel solve --output' wrote.")
-    ],
     output: Annotated[
         str,
         typer.Option(
@@ -75,6 +79,10 @@ def release(
             help="Where the table goes: .csv, .tsv (both also .gz) or .parquet; - is CSV on stdout.",
         ),
     ],
+    mechanism: Annotated[
+        str | None,
+        typer.Option("--mechanism", "-m", metavar="FILE", help="What 'pfunnel solve --output' wrote."),
+    ] = None,
     column: Annotated[str, typer.Option(metavar="NAME", help="Name of the column of symbols.")] = "z",
     shuffle: options.Shuffle = False,
     spreadsheet_safe: options.SpreadsheetSafe = False,
@@ -100,6 +108,15 @@ def release(
     to_stdout = output == STDOUT
     if to_stdout and as_json:
         raise InvalidInputError("stdout cannot hold both the table and --json; name a file as --output.")
+    if (mechanism is None) == (given["rule"] is None):
+        raise InvalidInputError(
+            "pass either mechanism (of 'pfunnel solve') or rule (of 'pfunnel protect').",
+            names=("mechanism", "rule"),
+        )
+    if mechanism is None:
+        _by_rule(data, output, column, shuffle, spreadsheet_safe, seed, delimiter, as_json, given)
+        return
+    given["values"] = given["values"] or "symbol"
     keep, keep_all, unknown, codebook = (given[name] for name in ("keep", "keep_all", "unknown", "codebook"))
     if keep and keep_all:
         raise InvalidInputError("--keep-all keeps every column that --keep can name; leave one of them out.")
@@ -180,6 +197,43 @@ def release(
         ]
         facts += [("Codebook", codebook, f"what {n_symbols} stand for")] if codebook else []
         print_facts(f"{data}: {plural(n_records, 'record')} released.", facts)
+
+
+def _by_rule(
+    data: str,
+    output: str,
+    column: str,
+    shuffle: bool,
+    spreadsheet_safe: bool,
+    seed: int | None,
+    delimiter: str | None,
+    as_json: bool,
+    given: dict[str, Any],
+) -> None:
+    from .release_rule import release_by_rule
+
+    others = ("public", "keep_all", "keep_public", "keep_private", "codebook")
+    if meant := [name for name in others if given[name]]:
+        raise InvalidInputError(
+            f"{meant[0]} belongs to mechanism; leave it out with rule.", names=(*others, "mechanism", "rule")
+        )
+    if column != "z" or given["unknown"] != "error":
+        raise InvalidInputError(
+            "column and unknown belong to mechanism; a rule names its column z and takes every record.",
+            names=("column", "unknown", "mechanism"),
+        )
+    release_by_rule(
+        data,
+        given["rule"],
+        output,
+        values=given["values"] or "draw",
+        keep=tuple(given["keep"] or ()),
+        shuffle=shuffle,
+        spreadsheet_safe=spreadsheet_safe,
+        seed=seed,
+        delimiter=delimiter,
+        as_json=as_json,
+    )
 
 
 def _write_codebook(path: str, columns: dict[str, Any], spreadsheet_safe: bool) -> None:

@@ -1,0 +1,133 @@
+"""pfunnel protect, and pfunnel release --rule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_tables import Run
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """6,000 people whose job tells their sex and their pay; a code with a leading zero is a text."""
+    rng = np.random.default_rng(0)
+    job = rng.integers(0, 4, 6_000)
+    man = rng.random(6_000) < np.array([0.2, 0.4, 0.6, 0.8])[job]
+    frame = pd.DataFrame(
+        {
+            "job": np.array(["nurse", "clerk", "cook", "miner"])[job],
+            "hours": np.round(rng.normal(38, 6, 6_000) + 3 * man).astype(int),
+            "code": np.array(["007", "010"])[(job > 1).astype(int)],
+            "sex": np.where(man, "male", "female"),
+            "rich": rng.random(6_000) < np.array([0.2, 0.5, 0.1, 0.7])[job],
+        }
+    )
+    path = tmp_path_factory.mktemp("protect") / "people.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    safe, rule, card = tmp_path / "safe.parquet", tmp_path / "rule", tmp_path / "card.md"
+    arguments = ("--private", "sex", "--task", "rich", "--max-leakage", 0.08, "--seed", 0)
+    ended = pfunnel("protect", table, *arguments, "--output", safe, "--rule", rule, "--card", card)
+    assert ended.code == 0, ended.err
+    first = ended.out.splitlines()[0]
+    assert first.startswith("From a new person's release nobody guesses sex right more often than")
+    assert " bit" not in first
+    assert "sex ≤ 0.08 bit" in ended.out
+    assert "job: " in ended.out
+    released = pd.read_parquet(safe)
+    assert list(released.columns) == ["job", "hours", "code", "rich"]
+    assert len(released) == 6_000
+    assert released["hours"].dtype == "int64"
+    assert set(released["code"]) == {"007", "010"}
+    book = pd.read_csv(tmp_path / "safe-codebook.csv")
+    assert book["share"].sum() == pytest.approx(1)
+    written = card.read_text()
+    assert "- sex: at most 0.08 bit" in written
+    for text in (written, (rule / "rule.json").read_text()):
+        assert "female" not in text
+    new = tmp_path / "new.csv"
+    people = pd.read_csv(table, dtype=str).drop(columns=["sex", "rich"])
+    people.loc[0, "job"] = "astronaut"  # goes to the nearest
+    people.to_csv(new, index=False)
+    ended = pfunnel("release", new, "--rule", rule, "--output", tmp_path / "out.csv", "--shuffle")
+    assert ended.code == 0, ended.err
+    out = pd.read_csv(tmp_path / "out.csv", dtype=str)
+    assert list(out.columns) == ["job", "hours", "code", "rich"]
+    assert len(out) == 6_000
+    assert "astronaut" not in set(out["job"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (("--max-success", "65%"), "sex ≤ 0.65"),
+        (("--max-parity", "20%"), "20.0 % apart"),
+        (("--keep-variance", "40%"), "keeps 4"),
+        ((), "no limit was set: the knee of the certified trade-off was taken"),
+    ],
+)
+def test_limits_in_peoples_words(
+    pfunnel: Run, table: Path, tmp_path: Path, limit: tuple[str, ...], said: str
+) -> None:
+    output = tmp_path / "safe.csv"
+    ended = pfunnel("protect", table, "--private", "sex", *limit, "--output", output, "--seed", 0)
+    assert ended.code == 0, ended.err
+    assert said in " ".join(ended.out.split())
+    values = json.loads(
+        pfunnel("protect", table, "--private", "sex", *limit, "-o", output, "--seed", 0, "--json").out
+    )
+    assert values["n_records"] == 6_000
+    assert values["told"][0]["column"] == "job"
+    assert values["told"][0]["after"] < values["told"][0]["before"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--private", "sx"), "no column 'sx'"),
+        (("--private", "sex", "--max-leakage", 0.0001), "would be needed"),
+        (("--private", "sex", "--max-success", "170%"), "share such as 70%"),
+        (("--private", "sex", "--max-success", "70%", "--max-parity", "10%"), "pass one of --max-leakage"),
+        (("--private", "sex", "--keep-variance", "100%"), "cells themselves keep"),
+        (("--private", "sex", "--task", "sex", "--max-leakage", 0.1), "both --private and the --task"),
+        (("--private", "sex", "--drop", "sexe"), "no column 'sexe'"),
+    ],
+)
+def test_bad_input_is_one_line(
+    pfunnel: Run, table: Path, tmp_path: Path, arguments: tuple[object, ...], said: str
+) -> None:
+    ended = pfunnel("protect", table, *arguments, "--output", tmp_path / "safe.csv", "--seed", 0)
+    assert ended.code == 2
+    assert said in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_rule_wants_its_columns(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    rule = tmp_path / "rule"
+    ended = pfunnel(
+        "protect", table, "--private", "sex", "--max-leakage", 0.2, "-o", tmp_path / "a.csv", "--rule", rule
+    )
+    assert ended.code == 0, ended.err
+    people = pd.read_csv(table, dtype=str)
+    for change, said in (
+        ({"hours": "many"}, "column 'hours' held int64 when the rule was made"),
+        ({}, "there is no column 'code'"),
+    ):
+        new = tmp_path / "new.csv"
+        (people.assign(**change) if change else people.drop(columns="code")).to_csv(new, index=False)
+        ended = pfunnel("release", new, "--rule", rule, "-o", tmp_path / "b.csv")
+        assert (ended.code, said in ended.err) == (2, True), ended.err
+    ended = pfunnel("release", table, "--rule", rule, "--keep-all", "-o", tmp_path / "b.csv")
+    assert "--keep-all belongs to --mechanism" in ended.err
+    ended = pfunnel("release", table, "-o", tmp_path / "b.csv")
+    assert "pass either --mechanism" in ended.err
+    ended = pfunnel("release", table, "--rule", tmp_path / "nothing", "-o", tmp_path / "b.csv")
+    assert "there is no such folder" in ended.err
