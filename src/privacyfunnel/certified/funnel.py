@@ -254,7 +254,8 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.rule_.tables is not None and self.people_ is None:
             raise InvalidInputError(
                 "choose: the columns of a release are counted from the records of fit, which no file holds; "
-                "choose before saving, or fit again with the same random_state."
+                "choose before saving, or fit again with the same random_state.",
+                names=("random_state",),
             )
         front = self.frontier_
         chosen = copy.copy(self)
