@@ -100,6 +100,8 @@ def test_names_and_units():
 BAD = [
     ({"utility": "distance"}, "utility must be 'information', a Distance or a Task; it is 'distance'."),
     ({"leakage": "bits"}, "leakage must be one of 'information', 'success', 'parity'; it is 'bits'."),
+    ({"leakage": ["success"]}, "leakage must be one of 'information', 'success', 'parity'; it is ['succ"),
+    ({"utility": POINTS}, "utility must be 'information', a Distance or a Task; it is"),
     ({"max_lift": -1.0}, "max_lift must be"),
     ({"max_lift": float("nan")}, "max_lift must be"),
     ({"utility": Distance(POINTS[:2])}, "points must have one row a letter of X; there are 2 rows"),
@@ -129,6 +131,12 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(asked, message):
         (lambda: Distance([[1.0, np.nan]]), "entry [0, 1] is nan; every number must be finite"),
         (lambda: Distance([[1.0, np.inf]]), "entry [0, 1] is inf"),
         (lambda: Distance(["far", "near"]), "points must be numbers"),
+        (lambda: Distance([1j, 2.0]), "points must be numbers"),
+        (
+            lambda: Distance([0.0, 1e200]),
+            "points are up to 1e+200 apart, and the square of that is no",
+        ),
+        (lambda: Distance([0.0, 1e-200]), "measure them in another unit"),
         (lambda: Distance(np.zeros((2, 2, 2))), "its shape is (2, 2, 2)"),
         (lambda: Distance([]), "its shape is (0, 1)"),
         (

@@ -5,8 +5,8 @@ Of a symbol z the reader makes an answer: a point, a prediction of the task, one
 costs. For a fixed finite set of answers the best release is a convex problem (`convex.py`) or a linear one
 (`programme.py`), so that the optimum is proved: no release *whose symbols are answered by these actions* is
 better. A table of costs has no other answers, and nothing is left open. Points and predictions begin with
-those of the letters; then those that the symbols found would be answered with best, their means, take their
-place beside them, and the problem is solved again.
+those of the letters, and where these are few some between them; then those that the symbols found would be
+answered with best, their means, take their place beside them, and the problem is solved again.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from .programme import least_programme
 ROUNDS = 4  # of answers, at most
 COARSE = 1e-3  # tolerance of all rounds but the last, as a share of the utility there is
 LETTERS = 600  # whose own points are answers; of more letters the means of so many groups
+BETWEEN, PAIRED = 200, ((0.2, 0.4, 0.6, 0.8), (0.5,), ())  # answers between two letters, and at which shares
 MIXED = 1e-9  # of the overall shares in every prediction: no value is impossible
 USED = 1e-7  # probability of a symbol whose mean is worth an answer
 DUST = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)  # P(a|x) that is dropped where that costs next to nothing
@@ -85,6 +86,8 @@ class ActionEngine:
         whole = Target("max_leakage", self.problem.evaluate(np.eye(self.problem.n_x))[1])
         outcome = self.solve(whole, limits)
         self.fullest = outcome.p
+        if self.first.answers is not None:  # near the end of what is useful no other answers will do
+            self.actions = self.first = with_means(self.problem, self.first, outcome.p)[0]
         return -outcome.line.bound(whole)
 
     def settle_answers(self, targets: list[Target], limits: Limits) -> None:
@@ -200,8 +203,17 @@ def first_actions(problem: Problem) -> Actions:
     own = np.unique(places, axis=0)
     if len(own) > LETTERS:
         own = _grouped(places, p)
-    answers = np.vstack([own, p @ places])
+    answers = np.vstack([own, _between(own), p @ places])
     return Actions(_costs(problem, answers), answers)
+
+
+def _between(own: FloatArray) -> FloatArray:
+    """Answers between two of these, where there are few: rounds of means alone may settle beside the best."""
+    i, j = np.triu_indices(len(own), 1)
+    for shares in PAIRED:
+        if i.size * len(shares) <= BETWEEN:
+            return np.vstack([(1.0 - share) * own[i] + share * own[j] for share in shares] or [own[:0]])
+    return own[:0]
 
 
 def with_means(problem: Problem, first: Actions, p: FloatArray) -> tuple[Actions, FloatArray]:
@@ -260,7 +272,8 @@ def loss_of_nothing(problem: Problem) -> float:
     assert isinstance(utility, Distance)
     if utility.kind == "costs":
         return float((p @ first_actions(problem).cost).min())
-    centred = utility.table - p @ utility.table
+    centred = utility.table - utility.table[0]
+    centred = centred - p @ centred
     return float(p @ np.square(centred).sum(axis=1)) * problem.utility_unit
 
 

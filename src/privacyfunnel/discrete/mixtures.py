@@ -161,9 +161,10 @@ class _Found:
 def _told(p_x: FloatArray, table: FloatArray, p: FloatArray) -> float:
     """I(A;Y) in nats."""
     p_ya = (p_x[:, None] * table).T @ p
-    apart = p_ya.sum(axis=1, keepdims=True) * p_ya.sum(axis=0)
+    with np.errstate(divide="ignore"):  # products of tiny probabilities would underflow
+        apart = np.log(p_ya.sum(axis=1, keepdims=True)) + np.log(p_ya.sum(axis=0))
     here = p_ya > 0.0
-    return max(float((p_ya[here] * np.log(p_ya[here] / apart[here])).sum()), 0.0)
+    return max(float((p_ya[here] * (np.log(p_ya[here]) - apart[here])).sum()), 0.0)
 
 
 def _proof(line: Line, cost: FloatArray, prices: FloatArray, priced: Priced) -> Proof:

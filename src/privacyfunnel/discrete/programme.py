@@ -57,7 +57,11 @@ def least_programme(
     for _ in range(MOST_ROUNDS):
         solved = programme.solve()
         if solved is None:
-            break
+            # Near the most that a limit on lift allows, the few columns that began may not do.
+            if programme.chosen.all():
+                break
+            programme.add(np.ones_like(programme.chosen))
+            continue
         p, value, duals = solved
         history.append(value)
         new, arrays, reduced = programme.line(duals)

@@ -284,11 +284,13 @@ def _require_reachable(
     if target.value <= best + ROUND_OFF:
         return
     unit, scale = problem.utility_unit, problem.asked.scale
-    proved = "proved impossible" if target.value > most else "not reached"
+    # Over finite actions other answers may do better than all that was looked at.
+    among = problem.finite and scale.utility != "cost"
+    proved = "proved impossible" if target.value > most and not among else "not reached"
+    none = "" if among else f", and none has more than {most / unit:.6g}"
     raise InfeasibleError(
         f"solve: min_utility = {asked.value:g}{scale.utility_unit} with max_lift = {scale.max_lift:g} bit is "
-        f"{proved}: the most useful release found has {best / unit:.6g}, and none has more than "
-        f"{most / unit:.6g}. Ask for less, or allow more.",
+        f"{proved}: the most useful release found has {best / unit:.6g}{none}. Ask for less, or allow more.",
         names=("min_utility", "max_lift"),
     )
 
