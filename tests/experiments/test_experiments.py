@@ -371,6 +371,18 @@ def test_erased_records_tell_a_linear_adversary_nothing(tmp_path: Path, n_classe
     assert before["mse"] == 0 < after["mse"]
 
 
+def test_all_of_them_leave_what_is_there_at_a_larger_scale(tmp_path: Path) -> None:
+    from privacyfunnel.experiments import all_but_larger
+    from privacyfunnel.persistence import save_json
+
+    for name, scale in (("appendix-f", "paper"), ("known", "small"), ("mnist", "smoke")):
+        save_json(tmp_path / f"{name}.json", "experiment-findings", 1, {"scale": scale})
+    assert all_but_larger(tmp_path, "small") == [name for name in EXPERIMENTS if name != "appendix-f"]
+    assert all_but_larger(tmp_path, "paper") == list(EXPERIMENTS)
+    assert {"appendix-f", "known"}.isdisjoint(all_but_larger(tmp_path, "smoke"))
+    assert all_but_larger(tmp_path / "none", "smoke") == list(EXPERIMENTS)
+
+
 def test_unknown_names(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="No experiment is called 'mnits'; did you mean 'mnist'"):
         experiment("mnits")

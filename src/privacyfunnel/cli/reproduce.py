@@ -22,7 +22,7 @@ def reproduce(
         typer.Argument(
             metavar="NAME",
             help="known, occupation, mnist, fashion, appendix-f, code-length, pictures, adult, or all of "
-            "them.",
+            "them but those that the output has at a larger scale.",
         ),
     ],
     scale: Annotated[
@@ -54,13 +54,15 @@ def reproduce(
     It may be interrupted at any time: the same command goes on where it was. The estimated core-hours of the
     whole experiment are printed first.
     """
-    from ..experiments import EXPERIMENTS, SCALES, estimated_hours, experiment
+    from ..experiments import EXPERIMENTS, SCALES, all_but_larger, estimated_hours, experiment
     from ..experiments import reproduce as compute
     from .output import print_json, show
 
-    names = list(EXPERIMENTS) if name == _ALL else [experiment(name).name]
     if scale not in SCALES:
         raise InvalidInputError(f"--scale must be one of {', '.join(SCALES)}; it is {scale!r}.")
+    names = all_but_larger(output, scale) if name == _ALL else [experiment(name).name]
+    if not as_json and name == _ALL and (left := [one for one in EXPERIMENTS if one not in names]):
+        show(f"{output} has these at a larger scale, and they stay: {', '.join(left)}.")
     hours = {one: estimated_hours(one, scale=scale) for one in names}
     place: dict[str, Any] = {"n_jobs": n_jobs, "scheduler": scheduler}
     if not as_json and not finished:

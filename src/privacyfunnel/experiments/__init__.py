@@ -5,7 +5,7 @@
 """
 
 from .base import SCALES, Claim, Experiment, Findings
-from .run import EXPERIMENTS, estimated_hours, experiment, reproduce
+from .run import EXPERIMENTS, all_but_larger, estimated_hours, experiment, reproduce
 
 __all__ = [
     "EXPERIMENTS",
@@ -13,6 +13,7 @@ __all__ = [
     "Claim",
     "Experiment",
     "Findings",
+    "all_but_larger",
     "estimated_hours",
     "experiment",
     "reproduce",

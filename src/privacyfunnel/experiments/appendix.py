@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
 from ..sweep import Run, grid_runs
 from ..sweep.judging import JUDGING
-from .base import Claim, Experiment, Findings, Record, spread
+from .base import Claim, Experiment, Findings, Record
 from .images import (
     COMMON,
     COSTS,
@@ -108,7 +109,7 @@ def find_setting(records: Sequence[Record], scale: str) -> Findings:
     parts = {curve: [g for g in found if g.curve == curve] for curve in curves}
     claims: list[Claim] = []
     if parts[PUBLISHED]:
-        claims.append(_paper_point(parts[PUBLISHED][0]))
+        claims += _paper_point(parts[PUBLISHED][0])
     for rival in (CPF, DVPF):
         if parts[PUBLISHED] and parts[rival]:
             claims += [_at_the_point(parts[PUBLISHED], parts[rival], rival, cost) for cost in COSTS]
@@ -165,21 +166,34 @@ def _weight(run: Any) -> str:
     return ", ".join(f"{sign} = {settings[name]:g}" for name, sign in names.items() if name in settings)
 
 
-def _paper_point(group: Group) -> Claim:
+def _paper_point(group: Group) -> list[Claim]:
+    """The two numbers of the paper, each beside ours; one seed decides nothing."""
     psnr, clusters = group.values("psnr"), group.values("clustering")
     error = (group.deviation("clustering") or 0.0) / len(clusters) ** 0.5
-    near = abs(group.mean("psnr") - PAPER_PSNR) <= 1
     decided = len(psnr) > 1
-    return Claim(
-        "appendix F, published",
-        f"With α = 0.01, β = 0.05, d = 256: PSNR {PAPER_PSNR:.0f} dB at an adversary's success of "
-        f"{PAPER_SUCCESS}.",
-        f"{len(psnr)} seeds: own decoder {spread(psnr)} dB, fresh decoder "
-        f"{spread(group.values('psnr_fresh'))} dB, clustering {spread(clusters)}; the strongest adversary "
-        f"with labels has {spread(group.values('success_with_labels'))}, at least "
-        f"{spread(group.values('leakage'))} bit of 3.3.",
-        (near and group.mean("clustering") - 2 * error <= PAPER_SUCCESS) if decided else None,
-    )
+    return [
+        Claim(
+            "appendix F, published",
+            f"With α = 0.01, β = 0.05, d = 256 the PSNR is {PAPER_PSNR:.0f} dB.",
+            f"Own decoder {_digits(psnr, 2)} dB, fresh decoder {_digits(group.values('psnr_fresh'), 2)} dB; "
+            f"{len(psnr)} seeds. Within 1 dB counts as the same.",
+            abs(group.mean("psnr") - PAPER_PSNR) <= 1 if decided else None,
+        ),
+        Claim(
+            "appendix F, published",
+            f"There the clustering adversary's success is {PAPER_SUCCESS}, and not more.",
+            f"Clustering {_digits(clusters, 3)}; but the strongest adversary with labels has "
+            f"{_digits(group.values('success_with_labels'), 3)}, at least "
+            f"{_digits(group.values('leakage'), 2)} of 3.32 bit.",
+            group.mean("clustering") - 2 * error <= PAPER_SUCCESS if decided else None,
+        ),
+    ]
+
+
+def _digits(values: Sequence[float], digits: int) -> str:
+    """Mean and standard deviation with so many decimals."""
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
 
 
 def _at_the_point(mine: Sequence[Group], theirs: Sequence[Group], rival: str, cost: str) -> Claim:

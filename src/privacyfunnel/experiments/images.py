@@ -78,7 +78,7 @@ EPOCH_SECONDS = {
     "deep-variational": 40.0,
     "autoencoder": 5.0,
 }
-JUDGE_SECONDS = {"smoke": 2.0, "small": 180.0, "paper": 200.0}
+JUDGE_SECONDS = {"smoke": 2.0, "small": 130.0, "paper": 90.0}
 # Names of numbers are those of `audit`'s summary.
 COSTS = {
     "clustering": "the paper's adversary: clusters",

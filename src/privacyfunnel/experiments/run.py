@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import DataFileError, InvalidInputError
 from ..files import write_table
-from ..persistence import Path_, save_json
+from ..persistence import Path_, load_json, save_json
 from ..sweep import Store, Summary, sweep
 from ..sweep.execute import prepare
 from . import adult, appendix, images, known, occupation
@@ -34,6 +34,17 @@ def experiment(name: str) -> Experiment:
         remedy = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(EXPERIMENTS)}, and all."
         raise InvalidInputError(f"No experiment is called {name!r}; {remedy}")
     return EXPERIMENTS[name]
+
+
+def all_but_larger(output: Path_, scale: str) -> list[str]:
+    """The experiments, without those that a folder has at a larger scale: their findings are worth more."""
+    larger = SCALES[SCALES.index(_scale(scale)) + 1 :]
+    found = {name: Path(output) / f"{name}.json" for name in EXPERIMENTS}
+    return [
+        name
+        for name, path in found.items()
+        if not (path.exists() and load_json(path)[2].get("scale") in larger)
+    ]
 
 
 def estimated_hours(*names: str, scale: str) -> float:
