@@ -162,6 +162,14 @@ def same_frame_back(symbols: NDArray[np.intp]) -> None:
     print(tables.draw(symbols), tables.codebook())
 
 
+def inspected(people: Any, mechanism: pf.TableMechanism, letters: list[str], sex: list[str]) -> None:
+    found = pf.inspect(people, private="sex")
+    assert_type(found, pf.Inspection)
+    assert_type(found.summary, str)
+    assert_type(found.pairs[0].bits, pf.Estimate)
+    assert_type(pf.audit(mechanism, letters, sex, fresh_records=True), pf.AuditReport)
+
+
 def swept() -> Mapping[str, Any]:
     runs = grid_runs("dca", "paper", settings={"n_starts": 5}, grid={"beta": [0.2, 0.4], "seed": [0, 1]})
     sweep(runs, "runs/", n_jobs=-1)
