@@ -46,15 +46,11 @@ class Status(Enum):
     )
     TIME_LIMIT = (
         "The limit on time or nodes was reached before the optimum was proved; the bound holds for what "
-        "was proved so far. Raise time_limit or tol."
+        "was proved so far. Raise time_limit or tol, or merge rare letters."
     )
     NUMERICAL_LIMIT = (
         "The optimum could not be proved to this tolerance, because of rounding; the bound holds for what "
         "was proved. Raise tol, or merge rare letters."
-    )
-    TOO_LARGE = (
-        "The optimum could not be proved: there are more sets of letters than can be listed. The bound holds "
-        "for what was proved. Merge rare letters, or use fewer columns."
     )
     NOT_FINITE = (
         "A step produced numbers that are not finite; the best iterate before it is returned. "
@@ -108,6 +104,7 @@ class Proof:
 
     - "posteriors": with `prices` λ of the letters that occur and `largest` M, G(q) ≤ M for every posterior q
       that is allowed; see docs/exact.md.
+    - "merged": the same for merged private values; `groups` says into which one each private value went.
     - "actions" and "programme": multipliers for a finite set of answers, whose costs are in `costs`; for
       points and tasks the `answers` themselves.
     - "private": `prices` λ of the letters, for posteriors that tell nothing. The line is upright: no release

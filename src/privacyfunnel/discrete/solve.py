@@ -16,7 +16,7 @@ from ..joint import Joint
 from ..measures import Distance, Measures, Task
 from ..parallel import n_workers
 from ..progress import progress_bar
-from ..solution import Solution
+from ..solution import Solution, Target
 from ..tradeoff import Frontier
 from ..uncertainty import few_records
 from .arguments import (
@@ -38,7 +38,16 @@ from .methods import METHODS
 from .population import solve_for_population
 from .problem import Problem
 from .search import Options, Search
-from .ways import FIRST_BETAS, LEAST_TOL, solve_locally, solve_measured, solve_with_proof
+from .ways import (
+    AUTO_SECONDS,
+    FIRST_BETAS,
+    LEAST_TOL,
+    solve_locally,
+    solve_measured,
+    solve_with_proof,
+)
+
+TRIED_POINTS = 8  # of a frontier that auto tries to prove, where it may not come to an end
 
 
 def solve(
@@ -212,7 +221,9 @@ def frontier(
         As for `solve`.
     method : str or several
         As for `solve`; ``auto`` takes ``exact`` where a proof is likely within minutes for each point, else
-        ``dca``. Points of several methods come in one frontier, and `Frontier.select` gives those of one.
+        ``dca``, and for more than two private values ``exact`` at a few points besides, for 20 seconds in
+        all: its lines and its points are kept. Points of several methods come in one frontier, and
+        `Frontier.select` gives those of one.
     n_z, n_starts, alpha, penalty, tol, max_steps, time_limit, node_limit, rng, n_jobs, progress
         As for `solve`, limits for each point. Every combination of β, n_z, α and start is run, in one batch.
         Of several methods each takes the settings that it has.
@@ -236,7 +247,7 @@ def frontier(
     measures = check_measures(joint, utility, leakage, max_lift, methods, n_z=n_z)
     problem = Problem(joint, measures)
     seed = as_seed(rng)
-    ways = []
+    ways: list[tuple[Options, str]] = []
     for name in methods:
         own = own_settings(name, methods, {"n_z": n_z, "alpha": alpha, "penalty": penalty})
         options = make_options(
@@ -252,21 +263,20 @@ def frontier(
         )
         check_size(problem, options, whole=True)
         proof = METHODS[name].proof
-        proving = (
-            not measures.plain
-            or proof == "sought"
-            or (proof == "tried" and n_z is None and _likely_provable(problem))
-        )
-        ways.append((options, proving))
-    fronts = [
-        _prove_frontier(problem, options, spent, limits, progress)
-        if proving
-        else _search_frontier(problem, options, spent, progress)
-        for options, proving in ways
-    ]
+        way = "prove" if not measures.plain or proof == "sought" else "search"
+        if way == "search" and proof == "tried" and n_z is None:
+            way = _way_to_try(problem)
+        ways.append((options, way))
+    fronts = []
+    for options, way in ways:
+        if way == "prove":
+            fronts.append(_prove_frontier(problem, options, spent, limits, progress))
+        else:
+            fronts.append(_search_frontier(problem, options, spent, progress))
+        _warn_of_early_stops(fronts[-1])
+        if way == "both":  # after the warnings: that some of these are not proved is as expected
+            fronts.append(_try_frontier(problem, options, spent, limits, progress))
     _warn_of_few_records(joint)
-    for front in fronts:
-        _warn_of_early_stops(front)
     return fronts[0].merge(*fronts[1:])
 
 
@@ -285,6 +295,20 @@ def _prove_frontier(
     within = Limits(max(options.tol, LEAST_TOL), *limits)
     workers = n_workers(options.n_jobs)
     return frontier_exact(problem, betas, n_points, within, workers, options.seed, progress)
+
+
+def _try_frontier(
+    problem: Problem,
+    options: Options,
+    spent: list[float] | int,
+    limits: tuple[float, float],
+    progress: bool | None,
+) -> Frontier:
+    """What `exact` finds and proves at a few points, in the time that `auto` gives it for all of them."""
+    few = spent[:: -(-len(spent) // TRIED_POINTS)] if isinstance(spent, list) else min(spent, TRIED_POINTS)
+    count = len(few) if isinstance(few, list) else few
+    seconds = min(limits[0], AUTO_SECONDS / count)
+    return _prove_frontier(problem, options, few, (seconds, limits[1]), progress)
 
 
 def _search_frontier(
@@ -366,7 +390,10 @@ def _warn_of_early_stops(front: Frontier) -> None:
         )
 
 
-def _likely_provable(problem: Problem) -> bool:
-    from .exact.entry import likely_provable
+def _way_to_try(problem: Problem) -> str:
+    """What auto does for a frontier: prove it, search and try a few proofs, or only search."""
+    from .exact.entry import likely_provable, worth_trying
 
-    return likely_provable(problem)
+    if likely_provable(problem):
+        return "prove"
+    return "both" if problem.n_y > 2 and worth_trying(problem, Target("beta", 0.5)) else "search"

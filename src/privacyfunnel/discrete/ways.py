@@ -19,7 +19,6 @@ from .search import Options, Search, corners_around
 FIRST_BETAS = 16  # how many values of β a constrained search looks at before its own slopes
 AUTO_SECONDS = 20.0  # that auto gives exact, and exact at least gives dca where nothing was proved
 LEAST_TOL = 1e-11  # nats: rounding alone is worth a tenth of it, and less cannot be proved
-UNLISTED_SECONDS = 5.0  # of these, where there are more sets of letters than can be listed for a proof
 
 
 def solve_with_proof(
@@ -45,9 +44,8 @@ def solve_with_proof(
             local, notes=(*local.notes, "auto left exact out: the joint is too large for a proof.")
         )
     seconds, nodes = limits
-    unlisted = np.inf if insist else UNLISTED_SECONDS
     given = seconds if insist else min(seconds, AUTO_SECONDS)
-    within = Limits(max(options.tol, LEAST_TOL), given, nodes, unlisted)
+    within = Limits(max(options.tol, LEAST_TOL), given, nodes)
     found = solve_exact(problem, target, within, n_workers(options.n_jobs), options.seed, progress)
     if found.status in (Status.OPTIMAL, Status.INTERRUPTED):
         return found

@@ -15,6 +15,7 @@ import privacyfunnel as pf
 from privacyfunnel.datasets import known_joints, paper_joint
 from privacyfunnel.discrete.exact import engine as engine_module
 from privacyfunnel.discrete.exact.pricing import Pricing
+from privacyfunnel.discrete.exact.supports import empty_nodes
 from privacyfunnel.errors import ConvergenceWarning, InvalidInputError
 
 GRID_OPTIMUM = [
@@ -83,12 +84,14 @@ def test_certificates_hold_where_conditionals_are_tiny(seed):
 
 
 def test_a_broken_pricing_is_caught(monkeypatch):
-    """Without the faces the bound is no bound, and the check above must say so."""
+    """Without a search of supports the bound is no bound, and the check above must say so."""
     joint = random_joint(np.random.default_rng(1), 6, 3)
     channels = list(feasible_channels(joint, 0.1, np.random.default_rng(0)))
     assert_certificate(exact(joint, beta=0.1), 0.1, channels)
-    monkeypatch.setattr(Pricing, "faces", lambda self, beta: ([], True))
+    monkeypatch.setattr(Pricing, "_first_nodes", lambda self, beta: empty_nodes(0, 3, 3))
+    monkeypatch.setattr(Pricing, "_sample", lambda self, duals, effort=1: [])
     monkeypatch.setattr(engine_module.Engine, "add", lambda self, p: None)
+    monkeypatch.setattr(Pricing, "_grow", lambda self, duals, starts, effort=1: [])
     broken = exact(joint, beta=0.1)
     with pytest.raises(AssertionError):
         assert_certificate(broken, 0.1, channels)
@@ -322,16 +325,6 @@ def test_auto_leaves_at_once_what_is_too_large_to_begin(monkeypatch):
     assert solution.method == "dca"
     assert solution.lower_bound is None
     assert solution.notes == ("auto left exact out: the joint is too large for a proof.",)
-
-
-def test_auto_gives_up_soon_where_not_all_sets_can_be_listed(monkeypatch):
-    monkeypatch.setattr("privacyfunnel.discrete.exact.pricing.MOST_LISTED", 50)
-    monkeypatch.setattr("privacyfunnel.discrete.ways.UNLISTED_SECONDS", 0.0)
-    solution = pf.solve(random_joint(np.random.default_rng(0), 10, 6), beta=0.02, rng=0)
-    assert solution.status.ok
-    assert "TOO_LARGE" in solution.notes[-1]
-    assert solution.notes[0].startswith("2 rounds")  # the second one knows that not all were listed
-    assert solution.lower_bound <= solution.objective
 
 
 def test_exact_finds_its_own_number_of_symbols():

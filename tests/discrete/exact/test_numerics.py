@@ -10,7 +10,6 @@ from strategies import random_joint
 import privacyfunnel as pf
 from privacyfunnel.discrete.exact.engine import line_without_search
 from privacyfunnel.discrete.exact.master import Master
-from privacyfunnel.discrete.exact.pricing import Pricing
 from privacyfunnel.discrete.exact.reduction import reduce
 from privacyfunnel.discrete.exact.release import claim, kept_to
 from privacyfunnel.discrete.problem import NATS_PER_BIT, Problem
@@ -158,26 +157,17 @@ def test_lines_that_need_no_search(seed):
     assert line_without_search(reduce(problem), targets[-1]).beta == 1.0
 
 
-def test_more_faces_than_can_be_listed():
-    joint = random_joint(np.random.default_rng(0), 10, 6)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("privacyfunnel.discrete.exact.pricing.MOST_LISTED", 50)
-        solution = quiet_exact(joint, beta=0.02)
-    assert solution.status is pf.Status.TOO_LARGE
-    best = quiet_exact(joint, beta=0.02)
-    assert best.status is pf.Status.OPTIMAL
-    assert solution.lower_bound <= best.objective
-    assert solution.objective >= best.lower_bound
-
-
 def test_the_total_of_nodes_is_limited():
     joint = random_joint(np.random.default_rng(0), 10, 5)
-    pricing = Pricing(reduce(Problem(joint)), 2, np.random.SeedSequence(0))
     unlimited = quiet_exact(joint, beta=0.02)
     assert unlimited.status is pf.Status.OPTIMAL
-    n_faces = sum(len(level) for level in pricing.faces(0.02)[0])
-    limited = quiet_exact(joint, beta=0.02, node_limit=n_faces)
-    nodes = int(limited.notes[0].split(" columns, ")[1].split(" ")[0].replace(",", ""))
-    # Each face is looked at once, whatever the limit is; the steps down the ladder are few.
-    assert nodes <= 40 * n_faces
-    assert limited.lower_bound <= unlimited.objective
+    assert nodes_of(unlimited) > 1000
+    for limit in (1, 300):
+        limited = quiet_exact(joint, beta=0.02, node_limit=limit)
+        assert limited.status is pf.Status.TIME_LIMIT
+        assert nodes_of(limited) <= 2 * limit + 2  # the two workers may take as much
+        assert limited.lower_bound <= unlimited.objective
+
+
+def nodes_of(solution):
+    return int(solution.notes[0].split(" columns, ")[1].split(" ")[0].replace(",", ""))

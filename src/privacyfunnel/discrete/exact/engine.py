@@ -29,24 +29,19 @@ MAX_ROUNDS = 2_000
 PATIENCE, STALLED = 4, 30
 # Of the tolerance: where the heuristic stage ends, and what the proof may use up.
 HEURISTIC_SHARE, PROOF_SHARE = 0.4, 0.95
-NODES_PER_FACE = 1_000_000  # at first
+STUCK = 0.02  # of the tolerance: a master that moves less in a round counts as stuck
 SETTLING_SHARE = 0.3
 SHARE_OF_GAP = 0.02
 STEEPEST = 1e9  # β of a line that says that utility is at most what it is
-LADDER = 2.0  # factor between the thresholds that are tried when the full proof is out of reach
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """When to stop: gap in nats, seconds, branch-and-bound nodes.
-
-    `unlisted_seconds` count where there are more faces than can be listed, so that no proof is near.
-    """
+    """When to stop: gap in nats, seconds, branch-and-bound nodes."""
 
     tol: float
     seconds: float
     nodes: float = np.inf
-    unlisted_seconds: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +136,12 @@ class _Run:
         self.end = self.begun + limits.seconds
         # What is left after that goes into the best bound that can still be proved.
         self.deadline = self.end - SETTLING_SHARE * limits.seconds
+        self.tried: Duals | None = None  # prices at which the last proof was tried
         self.master = Master(self.reduction, target, limits.tol, engine.most)
         self.master.add(engine.pool)
         self.weights = np.empty(0)
         self.history: list[float] = []
         self.nodes = 0
-        self.nodes_per_face = NODES_PER_FACE
         self.line = line_without_search(self.reduction, target)
         self.bound = self.line.bound(target)
         # A utility counts 1/β of the reduced values: what is not worth a column depends on it.
@@ -169,30 +164,30 @@ class _Run:
             if objective - self.bound <= tol:
                 return Status.OPTIMAL
             since = since + 1 if (objective, hoped, self.bound) == known else 0
-            known = (objective, hoped, self.bound)
+            moved, known = known[0] - objective > STUCK * tol, (objective, hoped, self.bound)
             if since > STALLED:
                 break
             if self.out_of_limits():
                 self.settle(center or duals)
-                return Status.OPTIMAL if objective - self.bound <= tol else self.unproved(Status.TIME_LIMIT)
+                return Status.OPTIMAL if objective - self.bound <= tol else Status.TIME_LIMIT
             if objective - hoped <= HEURISTIC_SHARE * tol:
                 priced = self.prove(center or duals, objective)
                 if not priced.columns:
                     if objective - self.bound <= tol:
                         return Status.OPTIMAL
-                    if not priced.limited or not self.pricing.faces(duals.beta)[1]:
+                    if not priced.limited:
                         break
-                    # Some face ran into its limit: once more, with patience.
-                    self.nodes_per_face = min(8 * self.nodes_per_face, 2**50)
                     continue
                 center, hoped = None, -np.inf
             else:
                 # While nothing changes, closer and closer to the master's own prices: only what is positive
                 # there changes it.
                 at = duals
-                if center is not None and since <= PATIENCE:
+                # A heuristic that no longer moves the master is asked at its own prices at once.
+                hopeful = self.pricing.in_pairs or moved
+                if center is not None and since <= PATIENCE and hopeful:
                     at = self.between(duals, center, SMOOTHING / 2**since)
-                priced = self.pricing.look(at, self.worthwhile(at, objective))
+                priced = self.pricing.look(at, self.worthwhile(at, objective), self.in_use())
                 suggested = at.line(self.reduction, max(priced.largest, 0.0)).bound(self.target)
                 better = suggested > hoped
                 if better:
@@ -207,38 +202,28 @@ class _Run:
         # Rounding keeps the last digits apart: what was asked for is finer than what can be proved here.
         if center is not None or solved is not None:
             self.settle(center or duals)
-        return self.unproved(Status.NUMERICAL_LIMIT)
-
-    def unproved(self, otherwise: Status) -> Status:
-        """Why there is no proof: without all faces none is possible, whatever else came in the way."""
-        return otherwise if self.pricing.complete else Status.TOO_LARGE
+        return Status.NUMERICAL_LIMIT
 
     def prove(self, duals: Duals, objective: float) -> Priced:
         """Try to close the gap at these prices; keeps the line if nothing larger was found."""
         room = objective - duals.line(self.reduction, 0.0).bound(self.target)
         threshold = max(PROOF_SHARE * self.limits.tol - room, 0.3 * self.limits.tol) * self.unit(duals)
-        priced = self.pricing.prove(
-            duals, threshold, self.deadline, self.nodes_per_face, self.limits.nodes - self.nodes
-        )
+        self.tried = duals
+        priced = self.pricing.prove(duals, threshold, self.deadline, self.limits.nodes - self.nodes)
         self.nodes += priced.nodes
         if not priced.columns:
             self.keep(duals.line(self.reduction, priced.bound))
         return priced
 
     def settle(self, duals: Duals) -> None:
-        """Prove what can be proved at these prices: thresholds fall by LADDER until one cannot be reached."""
+        """Prove what can be proved at these prices in the time that is left, if that was not tried yet."""
+        if duals is self.tried and not self.pricing.in_pairs:
+            return
         end = max(self.end, time.perf_counter() + 0.2)
-        threshold = 4.0 * max(1.0, float(np.abs(duals.prices).max()))
-        while threshold > 0.3 * self.limits.tol * self.unit(duals) and time.perf_counter() < end:
-            left = self.limits.nodes - self.nodes
-            priced = self.pricing.prove(duals, threshold, end, self.nodes_per_face, left)
-            self.nodes += priced.nodes
-            if priced.columns:
-                return
-            self.keep(duals.line(self.reduction, priced.bound))
-            if priced.bound > threshold:
-                return
-            threshold /= LADDER
+        threshold = 0.3 * self.limits.tol * self.unit(duals)
+        priced = self.pricing.prove(duals, threshold, end, self.limits.nodes - self.nodes)
+        self.nodes += priced.nodes
+        self.keep(duals.line(self.reduction, priced.bound))
 
     def keep(self, line: Line) -> None:
         if (bound := line.bound(self.target)) > self.bound:
@@ -246,8 +231,7 @@ class _Run:
 
     def out_of_limits(self) -> bool:
         now = time.perf_counter()
-        unlisted = not self.pricing.complete and now > self.begun + self.limits.unlisted_seconds
-        return now > self.deadline or self.nodes >= self.limits.nodes or unlisted
+        return now > self.deadline or self.nodes >= self.limits.nodes
 
     def unit(self, duals: Duals) -> float:
         """Reduced value, in nats, that is worth one nat of what is minimised."""
@@ -281,6 +265,10 @@ class _Run:
             noise += self.weights[j] * one[0]
             spread += self.weights[j] * one[1]
         return self.target.objective(r.loss - spread, r.noise - noise)
+
+    def in_use(self) -> list[Posterior]:
+        """The columns of the master's mixture."""
+        return [self.master.columns[j] for j in np.flatnonzero(self.weights > 0.0)]
 
     def useful(self) -> list[Posterior]:
         """The columns in use that the engine did not have before."""

@@ -19,21 +19,22 @@ from ...tradeoff import Frontier, TradeoffPoint
 from ..actions import ActionEngine, Answered
 from ..batch import Task, random_starts, run_tasks
 from ..problem import Problem
+from .coarser import Coarser, best_coarser
 from .engine import Engine, Limits, Outcome, Watcher
 from .master import ROUNDING, Line
-from .perfect import perfect_release, proved_release
-from .pricing import n_faces
+from .perfect import n_sets, perfect_release, proved_release
 from .reduction import Reduction, reduce
 from .release import ROUND_OFF, claim, evaluate, objective_of, tidied
 
 MOST_LETTERS = 1000  # with distinct P(Y|x)
 MOST_PAIRS = 20_000_000  # pairs of such letters times letters of Y: seconds to find those that get on
-MOST_FACES = 200_000
+MOST_SETS = 200_000  # of letters that perfect privacy lists on the way to something else
 # Local starts that are offered as columns: of each β, where it is not given of this many.
 N_STARTS, MOST_SYMBOLS, N_BETAS = 4, 32, 8
 # Utilities at which a frontier looks for its widest gap, and the gap (bits) that counts as closed.
 GRID, KNOWN = 512, 1e-6
 NEARLY_ALL = 0.999
+FIRST_SHARE = 0.5  # of the time, before private values are merged for a bound
 SHARES = (0.3, 0.6, 0.9)  # of the utility there is, for which a frontier over finite actions collects answers
 FREE = Target("max_leakage", 0.0)
 
@@ -43,7 +44,7 @@ def likely_provable(problem: Problem) -> bool:
     reduction = reduce(problem)
     if reduction.channel.shape[1] == 2:
         return reduction.n <= MOST_LETTERS
-    return n_faces(reduction.n, reduction.rank) <= MOST_FACES
+    return n_sets(reduction) <= MOST_SETS
 
 
 def worth_trying(problem: Problem, target: Target) -> bool:
@@ -65,6 +66,7 @@ def solve_exact(
     """Solve one target, given in its own unit; `limits` are in inner units."""
     target = problem.inner(asked)
     begun = time.perf_counter()
+    coarser: Coarser | None = None
     settled = _without_search(problem, asked, target)
     if settled is not None:
         p, bound = settled
@@ -73,14 +75,17 @@ def solve_exact(
         engine = _engine(_searched(problem, target), n_workers, seed)
         # Pairs are priced exactly from the first round on: local solutions would cost more than they save.
         if isinstance(engine, Engine) and problem.measures.plain and not engine.pricing.in_pairs:
-            betas = [target.value] if target.kind == "beta" else np.geomspace(0.01, 0.99, N_BETAS).tolist()
-            offer_local_solutions(engine, betas, seed)
+            offer_local_solutions(engine, _first_betas(target), seed)
         with status_line("Solving with exact", progress) as show:
             if target.kind == "min_utility":
                 _require_reachable(problem, asked, target, engine.find_fullest(limits), engine.fullest)
-            outcome = engine.solve(_limited(problem, target), limits, _watcher(show, problem, asked.kind))
+            first = _first_limits(problem, limits)
+            outcome = engine.solve(_limited(problem, target), first, _watcher(show, problem, asked.kind))
         p = tidied(problem, outcome.p, target, limits.tol)
         bound = _bound(problem, p, target, outcome)
+        coarser = _coarser(problem, target, p, outcome, bound, limits, begun, n_workers, seed)
+        if coarser is not None:
+            bound = coarser.line.bound(target)
     status, bound = claim(problem, p, target, outcome.status, bound, limits.tol)
     return Solution(
         joint=problem.joint,
@@ -93,10 +98,53 @@ def solve_exact(
         history=problem.outer(asked.kind, outcome.history),
         n_steps=outcome.n_rounds,
         seconds=time.perf_counter() - begun,
-        notes=_notes(outcome),
+        notes=_notes(outcome) if coarser is None else (*_notes(outcome), coarser.said()),
         scope=outcome.scope if isinstance(outcome, Answered) else "",
-        proof=outcome.proof if isinstance(outcome, Answered) else _proof(problem, outcome.line),
+        proof=outcome.proof if isinstance(outcome, Answered) else _proof(problem, outcome.line, coarser),
     )
+
+
+def _first_betas(target: Target) -> list[float]:
+    """Of the local solutions that are offered as columns."""
+    return [target.value] if target.kind == "beta" else np.geomspace(0.01, 0.99, N_BETAS).tolist()
+
+
+def _mergeable(problem: Problem) -> bool:
+    return problem.measures.plain and problem.n_y > 2
+
+
+def _first_limits(problem: Problem, limits: Limits) -> Limits:
+    """What the proof for Y itself may take: the rest is for merged values, should it not end."""
+    share = FIRST_SHARE if _mergeable(problem) else 1.0
+    return replace(limits, seconds=share * limits.seconds)
+
+
+def _coarser(
+    problem: Problem,
+    target: Target,
+    p: FloatArray,
+    outcome: Outcome,
+    bound: float,
+    limits: Limits,
+    begun: float,
+    n_workers: int,
+    seed: np.random.SeedSequence,
+) -> Coarser | None:
+    """A better bound from merged private values, in the time that is left; None where there is none."""
+    if outcome.status in (Status.OPTIMAL, Status.INTERRUPTED) or not _mergeable(problem):
+        return None
+    left = begun + limits.seconds - time.perf_counter()
+
+    def prove(coarse: Problem, within: Limits) -> Line:
+        engine = Engine(coarse, n_workers, seed)
+        offer_local_solutions(engine, _first_betas(target), seed)
+        return engine.solve(target, within).line
+
+    try:
+        objective = objective_of(problem, p, target)
+        return best_coarser(problem, target, objective, bound, replace(limits, seconds=left), prove)
+    except KeyboardInterrupt:
+        return None
 
 
 def _engine(problem: Problem, n_workers: int, seed: np.random.SeedSequence) -> Engine | ActionEngine:
@@ -183,7 +231,7 @@ def _free_point(
 ) -> list[TradeoffPoint]:
     """The best release that leaks no more than saying nothing, where listing its candidates is quick."""
     reduction = reduce(problem)
-    if n_faces(reduction.n, reduction.rank) > MOST_FACES:
+    if n_sets(reduction) > MOST_SETS:
         return []
     if problem.measures.leakage == "success":
         chance = problem.measures.without_release(problem.p_y)
@@ -257,7 +305,7 @@ def _without_search(problem: Problem, asked: Target, target: Target) -> tuple[Fl
 
 def _over_answers(problem: Problem, reduction: Reduction) -> bool:
     """Whether perfect privacy, too, is a matter of finite actions: there are too many posteriors to list."""
-    return problem.finite and n_faces(reduction.n, reduction.rank) > MOST_FACES
+    return problem.finite and n_sets(reduction) > MOST_SETS
 
 
 def _searched(problem: Problem, target: Target) -> Problem:
@@ -295,8 +343,15 @@ def _require_reachable(
     )
 
 
-def _proof(problem: Problem, line: Line) -> Proof | None:
+def _proof(problem: Problem, line: Line, coarser: Coarser | None) -> Proof | None:
     """What anybody can check the line of a search with; prices of classes are those of their letters."""
+    if coarser is not None:
+        whole = _proof(coarser.problem, coarser.line, None)
+        if whole is None:
+            return None
+        return replace(
+            whole, kind="merged", arrays={**whole.arrays, "groups": coarser.groups.astype(np.float64)}
+        )
     if line.prices is None:
         return None
     arrays = {"prices": _by_letter(problem, line.prices), "largest": np.array(line.largest)}

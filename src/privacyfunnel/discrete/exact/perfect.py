@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,6 @@ from ...arrays import FloatArray
 from ...errors import InvalidInputError
 from ..linear import least_mixture
 from .master import ROUNDING
-from .pricing import n_faces
 from .reduction import Posterior, Reduction
 
 MAX_SUBSETS = 5_000_000
@@ -80,6 +80,11 @@ def _given_away(reduction: Reduction, most: float, terms: float) -> float:
     return reduction.mass * max(most, 0.0) + reduction.slack
 
 
+def n_sets(reduction: Reduction) -> int:
+    """How many sets of letters can be the support of such a posterior."""
+    return comb(reduction.n, reduction.rank)
+
+
 def private_vertices(reduction: Reduction) -> list[Vertex]:
     """The vertices of {q ≥ 0, Tq = P(Y)}. Shares that may be 0 or positive are given the benefit of the
     doubt."""
@@ -88,7 +93,7 @@ def private_vertices(reduction: Reduction) -> list[Vertex]:
     scaled = reduction.channel / np.sqrt(np.where(p_y > 0.0, p_y, 1.0))
     singular, directions = np.linalg.svd(scaled, full_matrices=False)[1:]
     rank = int((singular > DEPENDENT * singular[0]).sum())
-    count = n_faces(n, rank) - n_faces(n, rank - 1) if rank > 1 else n
+    count = comb(n, rank)
     if count > MAX_SUBSETS:
         raise InvalidInputError(
             f"perfect_privacy: {n} distinct letters of X and rank {rank} of P(Y|X) give {count:,} sets "

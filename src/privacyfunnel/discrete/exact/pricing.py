@@ -1,40 +1,44 @@
 """Pricing: posteriors with a positive reduced value, and proofs that there are none.
 
-Two ways. For a binary private attribute every call is exact (pairs.py). Otherwise `look` samples all faces
-and climbs from the best points, which is quick and proves nothing, and `prove` searches them by branch and
-bound (faces.py). Where there are more faces than memory should hold, the small ones are sampled and only the
-bound in closed form is left as a proof.
+Two ways. For a binary private attribute every call is exact (pairs.py). Otherwise `look` samples chains of
+letters and climbs from the best ones, which is quick and proves nothing (climbing.py), and `prove` searches
+all supports by branch and bound (supports.py).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import comb
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import FloatArray
-from .faces import climb, free_bound, sample_faces, search_faces
-from .listing import compatible_pairs, next_faces
+from .climbing import begin, free_bound, grow, sample_chains
 from .master import Duals
 from .pairs import ENDS, price_pairs
+from .ratios import share_ratios
 from .reduction import Posterior, Reduction
 from .shares import ROUND_OFF, price_shares
+from .supports import Nodes, empty_nodes, joined, search, taken
 
-POINTS = 6  # at which `look` samples each face
-MOST_SAMPLED = 200_000  # faces of each size, drawn where there are more
-CLIMBS = 300  # from the best faces of each size
+MOST_SAMPLED = 2000  # pairs that a look begins at, drawn where there are more
+POINTS = 6  # shares at which they are sampled, and portions of further letters
+CLIMBS = 150  # begun at the best posteriors of each size; so many in all are gone on with:
+GROWN = 150
+THOROUGH = 6  # times the effort of a look, before a proof
 MOST_COLUMNS = 400  # added by one call
+MOST_FOUND = 100  # posteriors by one chunk of a proof
 WORTHWHILE = 1e-11  # nats; smaller reduced values do not matter, unless the caller's unit is smaller still
-MOST_LISTED = 5_000_000  # faces; a search of more would take longer than anyone waits
-CHUNK = 512
+CHUNK = 256  # nodes or climbs that a worker takes at a time
+MOST_LEAVES = 8192  # of a chunk, and of all of them:
+MOST_WAITING = 400_000
+RUNG = 0.5  # of the way to the threshold that a round of a proof goes
 STRIPS = 8  # of pairs, for the workers; fixed, so that their number changes nothing
 
 
@@ -63,83 +67,139 @@ class Pricing:
         low, high = reduction.t_limits
         self.allowed = (reduction.channel[:, -1] >= low) & (reduction.channel[:, -1] <= high)
         self.in_pairs = reduction.channel.shape[1] == 2
-        self._listed: tuple[float, list[NDArray[np.int32]], bool] = (np.nan, [], True)
+        self._ratios = (np.nan, np.empty(0), np.empty(0))
 
-    def look(self, duals: Duals, worthwhile: float = WORTHWHILE) -> Priced:
+    def look(self, duals: Duals, worthwhile: float = WORTHWHILE, known: Sequence[Posterior] = ()) -> Priced:
         """Find posteriors that improve the mixture by more than `worthwhile` per unit of weight; a proof
-        comes with it where pricing is exact."""
+        comes with it where pricing is exact. The search begins at `known` ones, too."""
         values = self._letter_values(duals)
         if self._only_letters(duals.beta):
             candidates = self._letters(values)
             return Priced(_best(candidates, worthwhile), float(values.max()), float(values.max()))
         if self.in_pairs:
             return self._pairs(duals, values, worthwhile)
-        candidates = self._climb(duals, self._sample(duals))
-        largest = max([value for value, _ in candidates], default=-np.inf)
-        return Priced(_best(candidates, worthwhile), max(largest, float(values.max())), np.inf)
+        few = 2 * self.reduction.rank
+        small = [(one.letters.astype(np.int32), one.shares) for one in known if one.letters.size <= few]
+        starts = self._sample(duals) + small
+        candidates = self._letters(values) + self._grow(duals, starts)
+        largest = max(value for value, _ in candidates)
+        return Priced(_best(candidates, worthwhile), largest, np.inf)
 
-    def prove(self, duals: Duals, threshold: float, deadline: float, per_face: int, total: float) -> Priced:
+    def prove(self, duals: Duals, threshold: float, deadline: float, total: float) -> Priced:
         """Prove that no reduced value exceeds `threshold`, or find posteriors that do.
 
         Without columns, `bound` is proved: at most the threshold, or more where a limit stopped the search:
-        the deadline (of time.perf_counter), nodes for one face, or nodes in total.
+        the deadline (of time.perf_counter), or nodes in total. The worst supports are looked at first, round
+        by round, so that the bound falls while the search goes on.
         """
         values = self._letter_values(duals)
         if self._only_letters(duals.beta) or self.in_pairs:
             priced = self.look(duals, min(WORTHWHILE, threshold))
             return priced if priced.bound > threshold else Priced([], priced.largest, priced.bound)
         free = free_bound(self.reduction.channel, duals.prices, duals.beta)
-        levels, complete = self.faces(duals.beta)
-        if free <= threshold or not complete:
-            return Priced([], free, free, limited=free > threshold)
-        bound, nodes, limited = float(values.max()), 0, False
-        starts: list[tuple[NDArray[np.int32], FloatArray]] = []
+        letters = float(values.max())
+        if free <= threshold:
+            return Priced([], letters, free)
+        if letters > threshold:
+            return Priced(_best(self._letters(values), min(WORTHWHILE, threshold)), letters, free)
+        # A proof that fails is dear: first a thorough look for what would make it fail.
+        candidates = self._grow(duals, self._sample(duals, THOROUGH), THOROUGH)
+        largest = max([value for value, _ in candidates], default=letters)
+        if largest > threshold:
+            return Priced(_best(candidates, min(WORTHWHILE, threshold)), largest, free)
+        done, nodes, limited = letters, 0, False
+        waiting = self._first_nodes(duals.beta)
         stop = np.zeros(1, dtype=np.int8)
-
-        def search(chunk: NDArray[np.int32]) -> Any:
-            state, found = np.zeros(len(chunk), dtype=np.int8), np.zeros(chunk.shape)
-            # Whoever searches at the same time may take as much.
-            left = int(min(max((total - nodes) / self.n_workers, 1), 2**62))
-            channel, prices, beta = self.reduction.channel, duals.prices, duals.beta
-            searched = search_faces(
-                chunk, channel, prices, beta, threshold, per_face, left, stop, state, found
-            )
-            return chunk, state, found, *searched
-
+        found: list[tuple[NDArray[np.int32], FloatArray]] = []
+        rung = np.inf
         with _alarm(stop, deadline):
-            for faces in levels:
-                size = max(4, CHUNK >> (faces.shape[1] - 2))  # large faces take long
-                for chunk, state, found, above, count in self._map(search, faces, size):
-                    bound, nodes = max(bound, above), nodes + count
-                    limited = limited or bool((state == 3).any())
-                    starts += [(chunk[f], found[f]) for f in np.flatnonzero(state == 2)]
-        if not starts:
+            while waiting.upper.size and not found and not limited:
+                order = np.argsort(-waiting.upper, kind="stable")
+                waiting = taken(waiting, order)
+                now = int(np.count_nonzero(waiting.upper > rung)) if rung < np.inf else waiting.upper.size
+                parts = [taken(waiting, slice(now, None))]
+                room = MOST_LEAVES if waiting.upper.size < MOST_WAITING else 0
+                for part in self._search(waiting, now, duals, threshold, rung, room, total - nodes, stop):
+                    above, count, leaves, columns, short = part
+                    done, nodes, limited = max(done, above), nodes + count, limited or short
+                    parts.append(leaves)
+                    found += columns
+                waiting = joined(parts)
+                highest = float(waiting.upper.max(initial=threshold))
+                rung = threshold + RUNG * (highest - threshold)
+                if rung < 1.5 * threshold:
+                    rung = threshold
+        bound = max(done, float(waiting.upper.max(initial=-np.inf)))
+        if not found:
             return Priced([], bound, min(bound, free), nodes, limited)
-        candidates = self._climb(duals, starts)
+        # What was not refuted yet may hold others.
+        for at in np.argsort(-waiting.upper, kind="stable")[:MOST_COLUMNS]:
+            chosen = slice(0, waiting.size[at])
+            shares = 0.5 * (waiting.low[at, chosen] + waiting.high[at, chosen])
+            found.append((waiting.letters[at, chosen], shares))
+        candidates = self._grow(duals, found)
         largest = max(value for value, _ in candidates)
-        return Priced(_best(candidates, min(WORTHWHILE, threshold)), largest, free, nodes)
+        return Priced(_best(candidates, min(WORTHWHILE, threshold)), largest, min(bound, free), nodes)
 
-    def faces(self, beta: float) -> tuple[list[NDArray[np.int32]], bool]:
-        """The faces of 2 … rank letters that can hold a maximum at this β, by size, and whether these are all
-        of them."""
-        if self._listed[0] != beta:
-            allowed = compatible_pairs(self.reduction.channel, beta)
-            level = np.arange(self.reduction.n, dtype=np.int32)[:, None]
-            levels: list[NDArray[np.int32]] = []
-            left = MOST_LISTED
-            for _ in range(2, self.reduction.rank + 1):
-                level, count = next_faces(level, allowed, left)
-                left -= count
-                if left < 0:
-                    break
-                levels.append(level)
-            self._listed = (beta, levels, left >= 0)
-        return self._listed[1], self._listed[2]
+    def _first_nodes(self, beta: float) -> Nodes:
+        """One node for each letter that may be the largest of a support."""
+        r = self.reduction
+        letters = np.flatnonzero(self.ratios(beta)[0].min(axis=1) <= 1.0)
+        nodes = empty_nodes(letters.size, r.rank, r.channel.shape[1])
+        nodes.letters[:, 0], nodes.low[:, 0], nodes.high[:, 0] = letters, 1.0 / r.rank - 1e-12, 1.0
+        nodes.centre[:] = r.p @ r.channel
+        nodes.size[:] = 1
+        return nodes
 
-    @property
-    def complete(self) -> bool:
-        """Whether all faces were listed when this was last asked for."""
-        return self._listed[2]
+    def _search(
+        self,
+        roots: Nodes,
+        count: int,
+        duals: Duals,
+        threshold: float,
+        rung: float,
+        room: int,
+        total: float,
+        stop: NDArray[np.int8],
+    ) -> Iterator[tuple[float, int, Nodes, list[tuple[NDArray[np.int32], FloatArray]], bool]]:
+        """Search the first `count` nodes, in chunks for the workers: bound, nodes, leaves, posteriors found,
+        and whether a limit stopped it."""
+        r = self.reduction
+        least, most = self.ratios(duals.beta)
+        left = int(min(max(total / self.n_workers, 1), 2**62))
+
+        def one(first: int) -> Any:
+            leaves = empty_nodes(room, r.rank, r.channel.shape[1])
+            shares = np.zeros((MOST_FOUND, r.rank + 4))
+            letters = np.full(shares.shape, -1, dtype=np.int32)
+            above, nodes, n_leaves, n_found, short = search(
+                roots,
+                first,
+                min(first + CHUNK, count),
+                r.channel,
+                duals.prices,
+                duals.beta,
+                r.rank,
+                least,
+                most,
+                threshold,
+                rung,
+                left,
+                stop,
+                leaves,
+                shares,
+                letters,
+            )
+            columns = [(letters[k], shares[k]) for k in range(n_found)]
+            return above, nodes, taken(leaves, slice(n_leaves)), columns, short
+
+        yield from self.pool.map(one, range(0, count, CHUNK))
+
+    def ratios(self, beta: float) -> tuple[FloatArray, FloatArray]:
+        """Between which ratios the shares of two letters are in a maximiser at this β."""
+        if self._ratios[0] != beta:
+            self._ratios = (beta, *share_ratios(self.reduction.channel, beta))
+        return self._ratios[1:]
 
     def _letter_values(self, duals: Duals) -> FloatArray:
         """The reduced values of single letters; −∞ of those that may not be released."""
@@ -178,50 +238,79 @@ class Pricing:
         largest = max(value for value, _ in candidates)
         return Priced(_best(candidates, worthwhile, most=n), largest, bound)
 
-    def _sample(self, duals: Duals) -> list[tuple[NDArray[np.int32], FloatArray]]:
+    def _sample(self, duals: Duals, effort: int = 1) -> list[tuple[NDArray[np.int32], FloatArray]]:
+        """The best posteriors of each size that chains of letters from each pair come across."""
+        r = self.reduction
+        possible = self.ratios(duals.beta)[1] > 0.0
+        possible |= possible.T
+        pairs = np.argwhere(np.triu(possible, 1)).astype(np.int32)
+        if not len(pairs):
+            return []
+        if len(pairs) > effort * MOST_SAMPLED:
+            pairs = pairs[self.rng.choice(len(pairs), effort * MOST_SAMPLED, replace=False)]
+        shape = len(pairs), r.rank
+        letters, portion, value = np.zeros(shape, dtype=np.int32), np.zeros(shape), np.zeros(shape)
+
+        shares, portions = self.rng.random(POINTS), 0.05 + self.rng.random(POINTS) * 0.4
+
+        def one(first: int) -> None:
+            part = slice(first, first + CHUNK)
+            to = letters[part], portion[part], value[part]
+            sample_chains(pairs[part], possible, r.channel, duals.prices, duals.beta, shares, portions, *to)
+
+        list(self.pool.map(one, range(0, len(pairs), CHUNK)))
         starts = []
-        for faces in self.faces(duals.beta)[0]:
-            if not len(faces):
-                continue
-            if len(faces) > MOST_SAMPLED:
-                faces = faces[self.rng.choice(len(faces), MOST_SAMPLED, replace=False)]
-            points = self.rng.dirichlet(np.ones(faces.shape[1]), size=POINTS)
-
-            def sample(chunk: NDArray[np.int32], points: FloatArray = points) -> Any:
-                value, which = np.empty(len(chunk)), np.empty(len(chunk), dtype=np.intp)
-                sample_faces(chunk, self.reduction.channel, duals.prices, duals.beta, points, value, which)
-                return value, which
-
-            sampled = list(self._map(sample, faces, 16 * CHUNK))
-            value = np.concatenate([part[0] for part in sampled])
-            which = np.concatenate([part[1] for part in sampled])
-            most = min(CLIMBS, len(faces))
-            top = np.argpartition(-value, most - 1)[:most]
-            starts += [(faces[f], points[which[f]]) for f in top[np.argsort(-value[top], kind="stable")]]
+        for size in range(2, r.rank + 1):
+            falling = np.argsort(-value[:, size - 1], kind="stable")
+            falling = falling[np.isfinite(value[falling, size - 1])]
+            first = [np.unique(letters[falling, k], return_index=True)[1] for k in range(size)]
+            chosen = np.unique(np.concatenate([np.arange(min(effort * CLIMBS, falling.size)), *first]))
+            seen = set()
+            for f in falling[chosen]:
+                key = frozenset(letters[f, :size].tolist())
+                if key not in seen:
+                    seen.add(key)
+                    a = portion[f, :size]
+                    kept = np.append(np.cumprod(1.0 - a[:0:-1])[::-1], 1.0)
+                    starts.append((letters[f, :size], a * kept))
         return starts
 
-    def _climb(
-        self, duals: Duals, starts: list[tuple[NDArray[np.int32], FloatArray]]
+    def _grow(
+        self, duals: Duals, starts: list[tuple[NDArray[np.int32], FloatArray]], effort: int = 1
     ) -> list[tuple[float, Posterior]]:
-        reached = []
-        for letters, start in starts:
-            q = start.copy()
-            value = climb(self.reduction.channel[letters], duals.prices[letters], duals.beta, q, 200)
-            there = q > 0
-            reached.append((value, Posterior(letters[there].astype(np.intp), q[there] / q[there].sum())))
-        return reached
+        """What climbing, and adding letters, reaches from these posteriors."""
+        r = self.reduction
+        width = max(r.rank + 1, *(len(letters) for letters, _ in starts)) if starts else 1
+        letters, shares = np.full((len(starts), width), -1, dtype=np.int32), np.zeros((len(starts), width))
+        for row, (chosen, q) in enumerate(starts):
+            there = q > 0.0
+            count = int(there.sum())
+            letters[row, :count], shares[row, :count] = chosen[there], q[there] / q.sum()
+        value = np.empty(len(starts))
 
-    def _map(self, function: Callable[..., Any], faces: NDArray[np.int32], size: int) -> Any:
-        return self.pool.map(function, [faces[i : i + size] for i in range(0, len(faces), size)])
+        def try_out(first: int) -> None:
+            part = slice(first, first + CHUNK)
+            begin(letters[part], shares[part], r.channel, duals.prices, duals.beta, value[part])
+
+        list(self.pool.map(try_out, range(0, len(starts), CHUNK)))
+        top = np.argsort(-value, kind="stable")[: effort * GROWN]
+        letters, shares, value = letters[top], shares[top], value[top]
+
+        def one(first: int) -> None:
+            part = slice(first, first + CHUNK)
+            grow(letters[part], shares[part], r.channel, duals.prices, duals.beta, r.rank, value[part])
+
+        list(self.pool.map(one, range(0, len(starts), CHUNK)))
+        reached = []
+        for row in range(len(value)):
+            there = letters[row] >= 0
+            q = shares[row, there]
+            reached.append((float(value[row]), Posterior(letters[row, there].astype(np.intp), q / q.sum())))
+        return reached
 
 
 def letter_posterior(x: int) -> Posterior:
     return Posterior(np.array([x], dtype=np.intp), np.ones(1))
-
-
-def n_faces(n: int, rank: int) -> int:
-    """How many faces of 2 … rank letters there are, before any is ruled out."""
-    return sum(comb(n, size) for size in range(2, rank + 1))
 
 
 @contextmanager
