@@ -105,8 +105,7 @@ def scale_notes(scale: str) -> list[str]:
         "30,000 training images and 43 epochs, 5,074 updates with the paper's batches of 256 and its rate of "
         "0.0003; the paper has 60,000 and 100. Judges have the 10,000 test images and 20,000 that were left "
         "out of training. Ours has its own rate of 0.001.",
-        "Boosted trees are left out of the adversaries: on ten classes they find less than networks do and "
-        "take most of the time.",
+        "Boosted trees are left out of the adversaries: with ten classes they would take most of the time.",
     ]
 
 
