@@ -30,10 +30,8 @@ PATIENCE, STALLED = 4, 30
 # Of the tolerance: where the heuristic stage ends, and what the proof may use up.
 HEURISTIC_SHARE, PROOF_SHARE = 0.4, 0.95
 STUCK = 0.02  # of the tolerance: a master that moves less in a round counts as stuck
-SETTLING_SHARE, SEARCH_SETTLING_SHARE = (
-    0.3,
-    0.1,
-)  # of the time, after the loop; less where a proof itself settles
+# Of the time, kept for after the loop; less where an interrupted proof has settled it already.
+SETTLING_SHARE, SEARCH_SETTLING_SHARE = 0.3, 0.1
 SHARE_OF_GAP = 0.02
 STEEPEST = 1e9  # β of a line that says that utility is at most what it is
 
