@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
+import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import linprog
@@ -28,6 +34,11 @@ SHAPES = [
     (12, 10),
 ]
 BETAS = (0.05, 0.2, 0.5)
+MANY_VALUES = [(40, 5, 0.05, 1e-3), (25, 8, 0.2, 1e-6), (12, 10, 0.05, 1e-6), (100, 3, 0.05, 1e-6)]
+AUTO_SHAPES = [
+    *((120, 3, 0.2), (300, 3, 0.5), (60, 4, 0.2), (40, 5, 0.2), (40, 5, 0.5), (25, 8, 0.2), (25, 8, 0.5)),
+    *((20, 15, 0.5), (30, 20, 0.5), (200, 8, 0.5), (50, 20, 0.5)),
+]
 
 
 def random_joint(seed: int, n_x: int, n_y: int) -> pf.Joint:
@@ -135,7 +146,65 @@ def against_grid() -> None:
     )
 
 
+def drawn_joint(seed: int, n_x: int, n_y: int) -> pf.Joint:
+    rng = np.random.default_rng(seed)
+    return pf.Joint(rng.dirichlet(np.full(n_x, 3.0))[:, None] * rng.dirichlet(np.ones(n_y), size=n_x))
+
+
+def solved(seed: int, n_x: int, n_y: int, beta: float, tol: float, method: str) -> dict[str, object]:
+    """CPU seconds on one core, and what was proved."""
+    begun = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)
+        solution = pf.solve(drawn_joint(seed, n_x, n_y), beta=beta, method=method, tol=tol, rng=0, n_jobs=1)
+    seconds = time.process_time() - begun
+    return {"cpu": seconds, "status": solution.status.name, "gap": solution.gap, "method": solution.method}
+
+
+def earlier(path: str, case: tuple[object, ...]) -> dict[str, object]:
+    """The same with the package of another source tree, in a process of its own."""
+    code = (
+        "import json; from benchmarks.exact import solved\n"
+        "solved(0, 6, 4, 0.05, 1e-6, 'exact')\n"
+        f"print(json.dumps(solved(*{case!r})))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return dict(json.loads(ran.stdout.splitlines()[-1]))
+
+
+def many_values() -> None:
+    """More than two private values; against the tree that PRIVACYFUNNEL_BEFORE names, if it does."""
+    before = os.environ.get("PRIVACYFUNNEL_BEFORE")
+    solved(0, 6, 4, 0.05, 1e-6, "exact")
+    rows = []
+    for n_x, n_y, beta, tol in MANY_VALUES:
+        for seed in (1, 2, 3):
+            case = (seed, n_x, n_y, beta, tol, "exact")
+            now = solved(*case)
+            row = {"|X|": n_x, "|Y|": n_y, "beta": beta, "tol": tol, "seed": seed, "cpu (s)": now["cpu"]}
+            row |= {"gap (bit)": now["gap"], "status": now["status"]}
+            if before:
+                then = earlier(before, case)
+                row |= {"before (s)": then["cpu"], "then": then["status"]}
+                row["ratio"] = float(str(then["cpu"])) / float(str(now["cpu"]))
+            rows.append(row)
+    show("exact for more than two private values: CPU seconds on one core", rows)
+    rows = []
+    for n_x, n_y, beta in AUTO_SHAPES:
+        now = solved(1, n_x, n_y, beta, 1e-6, "auto")
+        rows.append({"|X|": n_x, "|Y|": n_y, "beta": beta, **now})
+    show("auto for more than two private values: CPU seconds on one core", rows)
+
+
 def main() -> None:
     against_grid()
     against_dca()
+    many_values()
     growth()

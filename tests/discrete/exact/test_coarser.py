@@ -32,7 +32,7 @@ def test_merging_keeps_the_letters_and_adds_up_the_others():
     np.testing.assert_allclose(coarse.joint.p_xy, expected, atol=1e-16)
 
 
-@pytest.mark.parametrize("target", [{"beta": 0.1}, {"max_leakage": 0.05}, {"min_utility": 2.5}])
+@pytest.mark.parametrize("target", [{"beta": 0.1}, {"max_leakage": 0.05}])
 def test_a_bound_from_merged_values_holds_and_is_said(target):
     joint = drawn_joint(1, 10, 4)
     late = out_of_nodes(joint, **target)

@@ -30,7 +30,8 @@ PATIENCE, STALLED = 4, 30
 # Of the tolerance: where the heuristic stage ends, and what the proof may use up.
 HEURISTIC_SHARE, PROOF_SHARE = 0.4, 0.95
 STUCK = 0.02  # of the tolerance: a master that moves less in a round counts as stuck
-SETTLING_SHARE = 0.3
+# Of the time, kept for after the loop; less where an interrupted proof has settled it already.
+SETTLING_SHARE, SEARCH_SETTLING_SHARE = 0.3, 0.1
 SHARE_OF_GAP = 0.02
 STEEPEST = 1e9  # β of a line that says that utility is at most what it is
 
@@ -135,7 +136,8 @@ class _Run:
         self.begun = time.perf_counter()
         self.end = self.begun + limits.seconds
         # What is left after that goes into the best bound that can still be proved.
-        self.deadline = self.end - SETTLING_SHARE * limits.seconds
+        share = SETTLING_SHARE if self.pricing.in_pairs else SEARCH_SETTLING_SHARE
+        self.deadline = self.end - share * limits.seconds
         self.tried: Duals | None = None  # prices at which the last proof was tried
         self.master = Master(self.reduction, target, limits.tol, engine.most)
         self.master.add(engine.pool)

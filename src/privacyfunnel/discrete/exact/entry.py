@@ -34,7 +34,7 @@ N_STARTS, MOST_SYMBOLS, N_BETAS = 4, 32, 8
 # Utilities at which a frontier looks for its widest gap, and the gap (bits) that counts as closed.
 GRID, KNOWN = 512, 1e-6
 NEARLY_ALL = 0.999
-FIRST_SHARE = 0.5  # of the time, before private values are merged for a bound
+FIRST_SHARE = 0.6  # of the time, before private values are merged for a bound
 SHARES = (0.3, 0.6, 0.9)  # of the utility there is, for which a frontier over finite actions collects answers
 FREE = Target("max_leakage", 0.0)
 
