@@ -153,7 +153,7 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", readme(), flags=re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_the_readmes_python_runs_and_prints_what_its_comments_say(number, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code = blocks("python")[number]
@@ -166,7 +166,7 @@ def test_the_readmes_python_runs_and_prints_what_its_comments_say(number, tmp_pa
 
 
 def test_the_readmes_shell_commands_run(tmp_path):
-    assert len(blocks("python")) == 3
+    assert len(blocks("python")) == 4
     (commands,) = blocks("sh")
     for line in commands.splitlines():
         name, *arguments = shlex.split(line)

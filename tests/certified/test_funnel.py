@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel
 from privacyfunnel.certified.held_out import HeldOut, weighted_auc
-from privacyfunnel.certified.making import split_records
+from privacyfunnel.certified.reading import split_records
 from privacyfunnel.errors import InfeasibleError, InvalidInputError
 
 
@@ -89,6 +89,18 @@ def test_private_numbers_are_cut_and_said():
     pay = y * 1.5 + np.random.default_rng(1).random(9_000)
     funnel = CertifiedFunnel(0.5, random_state=0).fit(X, private=pay)
     assert "which of 8 classes of equal size" in funnel.notes_[0]
+    shares = funnel.made_.problem.joint.p_y
+    np.testing.assert_allclose(shares, 1 / 8, atol=2e-3)  # cut by the records that solve
+
+
+def test_a_fit_that_fails_leaves_the_funnel_as_it_was():
+    funnel = fitted(graded(), n=3_000, max_leakage=0.3)
+    before, made = funnel.rule_, funnel.made_
+    X, y, _ = graded().draw(300, np.random.default_rng(0))
+    with pytest.raises(InfeasibleError):
+        funnel.set_params(max_leakage=0.01).fit(X, private=y)
+    assert funnel.rule_ is before
+    assert funnel.made_ is made
 
 
 def test_the_trade_off_is_certified_together_and_can_be_chosen_from():

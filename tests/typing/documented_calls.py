@@ -18,6 +18,7 @@ from privacyfunnel.auditing import (
     logistic_regression,
     neural_network,
 )
+from privacyfunnel.certified import CertifiedFunnel, Verdict
 from privacyfunnel.certified.tables import ColumnTables, TableSchema
 from privacyfunnel.learned import (
     Autoencoder,
@@ -151,6 +152,16 @@ def certified() -> None:
     counts = np.array([[410.0, 390.0], [620.0, 580.0], [490.0, 510.0]])
     assert_type(certificate.success_bound(counts), float)
     assert_type(certificate.leakage_bound(counts, [0.5, 0.5]), float)
+
+
+def guaranteed() -> None:
+    people = pf.datasets.load_german_credit()
+    funnel = CertifiedFunnel(0.3, random_state=0).fit(people, private="sex", task="credit")
+    assert_type(funnel, CertifiedFunnel)
+    assert_type(funnel.verdict_, Verdict)
+    assert_type(funnel.certificate_, pf.Measured)
+    print(funnel.release(people), funnel.choose(max_leakage=0.3).certificates_)
+    funnel.save("rule", part="release")
 
 
 def same_frame_back(symbols: NDArray[np.intp]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import IntArray
+from ..arrays import FloatArray, IntArray
 from ..checks import finite_number, whole_number
 from ..errors import InfeasibleError, InvalidInputError, shortened
 from ..measured import Measured
@@ -22,9 +22,8 @@ from ..mechanism import Rng, TableMechanism
 from ..solution import Solution
 from .cells import Cells
 from .choice import CertifiedFrontier, CertifiedPoint
-from .held_out import counted, group_means, weighted_auc
-from .making import Made, Plan, choose_cells, held_out_of, split_records
-from .material import Material
+from .held_out import HeldOut, counted, group_means, weighted_auc
+from .making import Made, Plan, choose_cells, held_out_of
 from .problem import SHARES, Limits
 from .readers import ArrayReader, Reader, is_frame, taken
 from .reading import Private, Read
@@ -122,10 +121,16 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         if private is not None and y is not None:
             raise InvalidInputError("fit: y is the private attribute where private is not given; pass one.")
-        read = Read.of(X, y if private is None else private, task, groups)
-        plan = self._plan(read)
+        made = type(self)(**self.get_params(deep=False))  # a fit that fails leaves this one as it was
+        made._fit(X, y if private is None else private, task, groups)
+        self.__dict__ = made.__dict__
+        return self
+
+    def _fit(self, X: Any, private: Any, task: Any, groups: Any) -> None:
         rng = np.random.default_rng(self.random_state)
-        solving, certifying = split_records(read.n, read.groups, rng)
+        read = Read.of(X, private, task, groups, rng)
+        plan = self._plan(read)
+        solving, certifying = read.solving, read.certifying
         shaping = (
             solving if len(solving) <= MOST_SHAPING else np.sort(rng.permutation(solving)[:MOST_SHAPING])
         )
@@ -146,14 +151,9 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if read.task is not None:
             tasks = counted(numbers, read.task.y[rows], cells.n_cells, plan.n_tasks)
         means = group_means(sample.points, at, cells.n_cells)
-        centre = sample.points.mean(axis=0)
-        pieces = [
-            (held_out_of(plan, cells, part, centre), part) for part in _pieces(read, reader, certifying)
-        ]
-        held_out = reduce(add, (piece for piece, _ in pieces))
+        held_out, self.score_before_ = self._held_out(plan, cells, read, reader, sample.points.mean(axis=0))
         made = Made.of_counts(plan, counts, tasks, means, held_out.counts)
         self.made_, self.held_out_, self.n_features_in_ = made, held_out, reader.n_features
-        self.score_before_ = _score_before(plan, cells, [part for _, part in pieces])
         self.utility_ = plan.utility
         self.task_name_ = None if read.task is None else read.task.name
         rule = CertifiedRule(
@@ -171,9 +171,28 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             people = taken(read.X, shaping)
             self.people_ = _People(TableSchema.read(people, drop=list(read.hidden)), people, at)
             self.notes_ += self.people_.schema.report
-        self.__dict__.pop("frontier_", None)
         self._certify(plan, rule)
-        return self
+
+    def _held_out(
+        self, plan: Plan, cells: Cells, read: Read, reader: Reader, centre: FloatArray
+    ) -> tuple[HeldOut, float | None]:
+        """The sums of the records that certify, piece by piece; and how well whole records tell the task, by
+        the model that the cells know, where there is one.
+        """
+        predictor = cells.space.predictor
+        sums, shares, tasks = [], [], []
+        for rows in _chunks(read.certifying):
+            part = read.material(reader, rows)
+            sums.append(held_out_of(plan, cells, part, centre))
+            if predictor is not None and part.t is not None:
+                shares.append(predictor(part.points))
+                tasks.append(part.t)
+        if not shares:
+            return reduce(add, sums), None
+        predicted, t = np.concatenate(shares), np.concatenate(tasks)
+        if plan.n_tasks > 2:
+            return reduce(add, sums), float((predicted.argmax(axis=1) == t).mean())
+        return reduce(add, sums), weighted_auc(predicted[:, 1], np.eye(2)[t])
 
     def _certify(self, plan: Plan, rule: CertifiedRule) -> None:
         """Take the most daring release that keeps the limit, or the knee of the trade-off."""
@@ -254,8 +273,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.rule_.tables is not None and self.people_ is None:
             raise InvalidInputError(
                 "choose: the columns of a release are counted from the records of fit, which no file holds; "
-                "choose before saving, or fit again with the same random_state.",
-                names=("random_state",),
+                "choose before saving, or fit again."
             )
         front = self.frontier_
         chosen = copy.copy(self)
@@ -409,19 +427,3 @@ def _checked_limits(given: Any, private: Private) -> Limits | None:
 
 def _chunks(rows: IntArray) -> list[IntArray]:
     return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
-
-
-def _pieces(read: Read, reader: Reader, rows: IntArray) -> list[Material]:
-    return [read.material(reader, part) for part in _chunks(rows)]
-
-
-def _score_before(plan: Plan, cells: Cells, parts: list[Material]) -> float | None:
-    """How well the predictor of the task does on held-out records that are not released but known whole."""
-    predictor = cells.space.predictor
-    if predictor is None:
-        return None
-    shares = np.concatenate([predictor(part.points) for part in parts])
-    t = np.concatenate([part.t for part in parts if part.t is not None])
-    if plan.n_tasks > 2:
-        return float((shares.argmax(axis=1) == t).mean())
-    return weighted_auc(shares[:, 1], np.eye(2)[t])

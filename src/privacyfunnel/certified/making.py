@@ -12,41 +12,21 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..attributes import Attribute
 from ..channels import posterior
-from ..errors import InfeasibleError, InvalidInputError
+from ..errors import InfeasibleError
 from ..measures import Distance, Task
 from .cells import LEAST_IN_CELL, Cells, Space, make_cells, make_space
 from .held_out import HeldOut, counted, group_means
 from .material import Material
 from .problem import FEW_SHARES, CellProblem, Limits, cell_joint, rough_bits
-from .reading import Private
+from .reading import SOLVING_SHARE, Private
 
-#: The share of the records that cells and release are made from; the others certify.
-SOLVING_SHARE = 2 / 3
 #: Cells, at most, and as many as a bit of the budget and a record to certify pay for.
 MOST_CELLS, CELLS_PER_RECORD_BIT = 512, 0.2
-#: Multiples of that number that are compared, the first of them taken unless another keeps so much more.
-MULTIPLES, MARGIN = (1.0, 0.5, 2.0), 0.005
+#: Multiples of that number that are compared: more cells where they keep so much more, fewer where the limit
+#: could not be certified otherwise.
+MULTIPLES, MARGIN = (1.0, 2.0, 0.5), 0.005
 #: Bits that cells are made for where no limit is set.
 USUAL_BITS = 0.05
-
-
-def split_records(n: int, groups: IntArray | None, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Rows that solve, and rows that certify: one of each person, because certificates need independence.
-
-    At random, and not class by class: the two parts are then independent of each other.
-    """
-    units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
-    n_units = int(units.max()) + 1
-    certifying = np.ones(n_units, dtype=bool)
-    certifying[rng.permutation(n_units)[: math.ceil(SOLVING_SHARE * n_units)]] = False
-    if not certifying.any():
-        raise InvalidInputError(
-            f"fit: {n_units} {'records' if groups is None else 'people'} cannot be split into a part to "
-            "solve on and one to certify; use more."
-        )
-    order = rng.permutation(n)
-    one_each = np.sort(order[np.unique(units[order], return_index=True)[1]])
-    return np.flatnonzero(~certifying[units]), one_each[certifying[units[one_each]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +100,11 @@ def _best_number(
             kept.append(-math.inf)
             continue
         kept.append(made.score(plan.utility, channel, other))
-    best = int(np.argmax(kept))
-    return numbers[best] if kept[best] > kept[0] + MARGIN else numbers[0]
+    if kept[0] == -math.inf:
+        best = max(kept)
+        return min(numbers) if best == -math.inf else numbers[kept.index(best)]
+    more = [i for i in range(len(numbers)) if numbers[i] > numbers[0] and kept[i] > kept[0] + MARGIN]
+    return numbers[max(more, key=lambda i: kept[i])] if more else numbers[0]
 
 
 def held_out_of(plan: Plan, cells: Cells, material: Material, centre: FloatArray) -> HeldOut:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..alphabet import require_columns
 from ..arrays import IntArray
-from ..attributes import Attribute, read_attributes
+from ..attributes import N_BINS, Attribute, read_attributes
 from ..errors import InvalidInputError, shortened
 from ..frames import read_frame
 from .material import Material
 from .readers import ArrayReader, FrameReader, Reader, is_frame, n_records, taken
 from .tables import TableSchema
 
+#: The share of the records that cells and release are made from; the others certify.
+SOLVING_SHARE = 2 / 3
 #: Private classes of fewer records cannot be spoken of.
 LEAST_IN_CLASS = 10
 #: Private classes, at most.
@@ -46,8 +49,9 @@ class Private:
         return len(self.labels)
 
     @classmethod
-    def read(cls, given: Any, n: int) -> Private:
-        attributes = read_attributes(given, n, name="private")
+    def read(cls, given: Any, n: int, rows: IntArray) -> Private:
+        """Checked; numbers are cut where those of these rows are cut into classes of equal size."""
+        attributes = tuple(_cut(one, rows) for one in read_attributes(given, n, name="private"))
         if not attributes:
             raise InvalidInputError(
                 "fit: name what is private: private='column' of a frame, or a value for each record.",
@@ -73,6 +77,18 @@ class Private:
         combined = cls(names, tuple(labels), y.astype(np.intp), notes)
         _check_rare(" × ".join(names), combined.labels, combined.y)
         return combined
+
+
+def _cut(one: Attribute, rows: IntArray) -> Attribute:
+    """A numeric attribute with the classes of some of its records: what certifies has no part in them."""
+    if one.values is None:
+        return one
+    edges = np.unique(np.quantile(one.values[rows], np.linspace(0, 1, N_BINS + 1)[1:-1]))
+    used, y = np.unique(np.searchsorted(edges, one.values, side="right"), return_inverse=True)
+    bounds = ["−∞", *(f"{edge:.3g}" for edge in edges.tolist()), "∞"]
+    # The number keeps apart two classes whose rounded ends look the same.
+    classes = tuple(f"{i + 1}: {bounds[i]} … {bounds[i + 1]}" for i in used.tolist())
+    return replace(one, classes=classes, y=y.astype(np.intp))
 
 
 def read_task(given: Any, n: int) -> Attribute | None:
@@ -136,6 +152,25 @@ def _check_rare(name: str, labels: Sequence[Hashable], y: IntArray) -> None:
         )
 
 
+def split_records(n: int, groups: IntArray | None, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Rows that solve, and rows that certify: one of each person, because certificates need independence.
+
+    At random, and not class by class: the two parts are then independent of each other.
+    """
+    units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    n_units = int(units.max()) + 1
+    certifying = np.ones(n_units, dtype=bool)
+    certifying[rng.permutation(n_units)[: math.ceil(SOLVING_SHARE * n_units)]] = False
+    if not certifying.any():
+        raise InvalidInputError(
+            f"fit: {n_units} {'records' if groups is None else 'people'} cannot be split into a part to "
+            "solve on and one to certify; use more."
+        )
+    order = rng.permutation(n)
+    one_each = np.sort(order[np.unique(units[order], return_index=True)[1]])
+    return np.flatnonzero(~certifying[units]), one_each[certifying[units[one_each]]]
+
+
 @dataclass(frozen=True, eq=False)
 class Read:
     """What fit was given, read and checked.
@@ -145,8 +180,7 @@ class Read:
     X : array or frame
     private : Private
     task : Attribute, optional
-    groups : (n,) array, optional
-        Who a record belongs to.
+    solving, certifying : rows of the two parts
     hidden : names of the columns of X that are never released: what is private, and who people are
     target : name of the column of X that is the task: released, and no input
     """
@@ -155,12 +189,13 @@ class Read:
     n: int
     private: Private
     task: Attribute | None
-    groups: IntArray | None
+    solving: IntArray
+    certifying: IntArray
     hidden: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, X: Any, private: Any, task: Any, groups: Any) -> Read:
+    def of(cls, X: Any, private: Any, task: Any, groups: Any, rng: np.random.Generator) -> Read:
         n = n_records(X)
         if not is_frame(X):
             named: list[tuple[str, ...]] = [(), (), ()]
@@ -189,12 +224,14 @@ class Read:
                 "hide it.",
                 names=("private", "task"),
             )
+        solving, certifying = split_records(n, owner[0].y if owner else None, rng)
         return cls(
             X,
             n,
-            Private.read(values[0], n),
+            Private.read(values[0], n, solving),
             read_task(values[1], n),
-            owner[0].y if owner else None,
+            solving,
+            certifying,
             (*named[0], *named[2]),
             named[1],
         )
