@@ -9,7 +9,17 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-MINUTES = ("known", "scaling", "exact", "learned-speed", "audit", "sweep", "walks", "certificates")
+MINUTES = (
+    "known",
+    "scaling",
+    "exact",
+    "learned-speed",
+    "audit",
+    "sweep",
+    "walks",
+    "measures",
+    "certificates",
+)
 LONGER = ("learned-stability", "learned-mnist", "learned-adult")
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)

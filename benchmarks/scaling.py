@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 
 from privacyfunnel import Joint
-from privacyfunnel.discrete.dca import Dca, _evaluate
+from privacyfunnel.discrete.dca import Dca, evaluate
 from privacyfunnel.discrete.kernels import normalise_log_rows
 from privacyfunnel.discrete.problem import Problem
 
@@ -31,7 +31,7 @@ def main() -> None:
 
         def step(log_p=log_p, p=p, direction=direction, arrays=arrays) -> float:
             normalise_log_rows(log_p, p)
-            return _evaluate(log_p, p, 0.3, *arrays, direction)
+            return evaluate(log_p, p, 0.3, *arrays, direction)
 
         def products(p=p, arrays=arrays) -> np.ndarray:
             return arrays[2] @ (arrays[3] @ p)

@@ -12,7 +12,7 @@ import numpy as np
 
 import privacyfunnel as pf
 
-METHODS = ("dca", "splitting", "dca-ridge", "dca-sparse", "greedy", "submodular")
+METHODS = ("dca", "em", "splitting", "dca-ridge", "dca-sparse", "greedy", "submodular")
 
 
 def random_joint(n_x: int, n_y: int) -> pf.Joint:

@@ -62,6 +62,25 @@ def test_paper_figure(run, tmp_path):
         assert all(leakage >= proved for leakage in leakages)
 
 
+def test_measures(run, tmp_path):
+    """Each release is the best, of those for one limit, at what it was asked; the page has the numbers."""
+    printed = run("measures.py", tmp_path)
+    rows = {line.split(":")[0][4:]: numbers(line) for line in printed.splitlines()}
+    assert list(rows) == ["information", "distance", "task", "success"]
+    same_limit = [rows[name] for name in ("information", "distance", "task")]
+    for at, name in enumerate(("information", "distance", "task")):
+        assert rows[name][at] == max(row[at] for row in same_limit)
+        assert rows[name][3] <= 0.01
+    assert (tmp_path / "measures.png").read_bytes().startswith(b"\x89PNG")
+    assert (ROOT / "docs" / "images" / "measures.png").stat().st_size < 150_000
+    page = " ".join((ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split())
+    task, information, success = (rows[name] for name in ("task", "information", "success"))
+    assert f"keeps {task[2]:.0f} % of what can be told about credit" in page
+    assert f"the one for information {information[2]:.0f} %" in page
+    assert f"as often as the first, {information[4]:.1f} % of the time" in page
+    assert f"it tells {success[3]:.3f} bit instead of {information[3]:.3f}" in page
+
+
 def test_frontier_compare(run, tmp_path):
     printed = run("frontier_compare.py", tmp_path / "plane.png", "--quick")
     assert (tmp_path / "plane.png").exists()
@@ -84,7 +103,7 @@ def test_solver_behaviour(run):
 def test_local_gaps(run):
     printed = run("local_gaps.py", "--quick")
     above = [float(value) for value in re.findall(r"best +(-?\d\.\d+) bit above", printed)]
-    assert len(above) == 12
+    assert len(above) == 14
     assert min(above) >= -1e-5
 
 

@@ -100,6 +100,8 @@ def test_names_and_units():
 BAD = [
     ({"utility": "distance"}, "utility must be 'information', a Distance or a Task; it is 'distance'."),
     ({"leakage": "bits"}, "leakage must be one of 'information', 'success', 'parity'; it is 'bits'."),
+    ({"leakage": ["success"]}, "leakage must be one of 'information', 'success', 'parity'; it is ['succ"),
+    ({"utility": POINTS}, "utility must be 'information', a Distance or a Task; it is"),
     ({"max_lift": -1.0}, "max_lift must be"),
     ({"max_lift": float("nan")}, "max_lift must be"),
     ({"utility": Distance(POINTS[:2])}, "points must have one row a letter of X; there are 2 rows"),
@@ -107,6 +109,7 @@ BAD = [
     ({"utility": Task("income")}, "there is no column 'income'; the joint keeps no task."),
     ({"utility": Distance(POINTS), "method": "dca"}, "method='dca' knows information alone; use 'auto' or"),
     ({"leakage": "success", "method": "greedy"}, "method='greedy' knows information alone"),
+    ({"leakage": "success", "n_z": 3}, "n_z belongs to methods that know information alone; leave it out"),
     ({"max_lift": 0.1, "method": "splitting"}, "method='splitting' knows information alone"),
 ]
 
@@ -117,7 +120,7 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(asked, message):
         pf.solve(JOINT, beta=0.1, **asked)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-    if "method" not in asked:
+    if not {"method", "n_z"} & set(asked):
         with pytest.raises(InvalidInputError, match=r"must|there is no column"):
             pf.frontier(JOINT, **asked)
 
@@ -128,9 +131,19 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(asked, message):
         (lambda: Distance([[1.0, np.nan]]), "entry [0, 1] is nan; every number must be finite"),
         (lambda: Distance([[1.0, np.inf]]), "entry [0, 1] is inf"),
         (lambda: Distance(["far", "near"]), "points must be numbers"),
+        (lambda: Distance([1j, 2.0]), "points must be numbers"),
+        (
+            lambda: Distance([0.0, 1e200]),
+            "points are up to 1e+200 apart, and the square of that is no",
+        ),
+        (lambda: Distance([0.0, 1e-200]), "measure them in another unit"),
         (lambda: Distance(np.zeros((2, 2, 2))), "its shape is (2, 2, 2)"),
         (lambda: Distance([]), "its shape is (0, 1)"),
-        (lambda: Distance([[0.0, -1.0], [1.0, 0.0]]), "Distance: costs"),
+        (
+            lambda: Distance([[0.0, -1.0], [1.0, 0.0]]),
+            "entry [0, 1] is -1: correct it, or pass kind='points'",
+        ),
+        (lambda: Distance([[0.0, -1.0], [1.0, 0.5]], kind="costs"), "Distance: costs"),
         (lambda: Distance(POINTS, kind="miles"), "kind must be 'points' or 'costs'; it is 'miles'."),
         (lambda: Task([[0.5, 0.6]]), "Each row of Task: p_t_given_x must sum to 1"),
         (lambda: Task([[1.5, -0.5]]), "Task: p_t_given_x"),

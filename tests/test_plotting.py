@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 
+import privacyfunnel as pf
 from privacyfunnel.errors import DataFileError, InvalidInputError, MissingDependencyError
 from privacyfunnel.joint import Joint
 from privacyfunnel.plotting import COLOURS, plain, plot_frontier, save_figure
@@ -85,6 +86,23 @@ def test_limits_and_units_are_marked():
     assert "bit" in axes.get_ylabel()
     assert axes.get_title(loc="left") == "A title"
     assert axes.get_xlim()[0] == axes.get_ylim()[0] == 0
+
+
+def test_other_measures_have_their_own_words():
+    asked = {"utility": pf.Distance([0.0, 1.0, 3.0]), "leakage": "success"}
+    front = pf.frontier(JOINT, n_points=3, rng=0, n_jobs=1, **asked)
+    axes = plot_frontier(front).axes[0]
+    assert axes.get_xlabel() == "squared distance taken away"
+    assert axes.get_ylabel() == "share of people guessed right"
+    assert not any("I(" in text.get_text() or "H(" in text.get_text() for text in axes.texts)
+    (chance,) = [line for line in axes.get_lines() if line.get_label() == "X or nothing, at random"]
+    assert chance.get_ydata()[0] == front.least_leakage == JOINT.p_y.max()
+    assert 0 < axes.get_ylim()[0] < front.least_leakage
+    with pytest.raises(InvalidInputError, match="are measured differently; draw one figure for each"):
+        plot_frontier([front, frontier()])
+    three = Joint(np.array([[0.2, 0.05, 0.1], [0.05, 0.2, 0.1], [0.1, 0.1, 0.1]]))
+    among = pf.frontier(three, utility=asked["utility"], n_points=2, rng=0, n_jobs=1)
+    assert "proved impossible with these answers" in legend(plot_frontier(among))
 
 
 def test_impossible_region_only_with_a_certified_bound():

@@ -49,7 +49,9 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
 
 
 def shown(value: Any) -> str:
-    """The value as a message shows it, NumPy's numbers like Python's."""
+    """The value as a message shows it, on one line; NumPy's numbers like Python's."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array of shape {value.shape}"
     return shortened(value.item() if isinstance(value, np.generic) else value)
 
 

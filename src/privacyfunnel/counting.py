@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,14 @@ class PairCounter:
             self._neighbours.update(y_values)
         self._add((x, y, n) for (x, y), n in pairs.items())
         self._add_tasks((x, t, n) for (x, t), n in tasks.items())
+
+    def update_texts(self, columns: Mapping[str, list[str | None]]) -> None:
+        """Count records given as columns of texts; None is a missing value."""
+
+        def letters(names: Sequence[str]) -> list[Any]:
+            return list(_zip_letters([columns[name] for name in names]))
+
+        self.update(letters(self.public), letters(self.private), letters(self.task) if self.task else None)
 
     def update_frame(self, frame: Any) -> None:
         """Count the records of a data frame; of a lazy one only the grouped counts reach memory.

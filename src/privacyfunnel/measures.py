@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from .alphabet import as_names
 from .arrays import FloatArray, IntArray
 from .channels import as_channel, as_table
-from .checks import finite_number
+from .checks import finite_number, shown
 from .errors import InfeasibleError, InvalidInputError, shortened
 from .information import bayes_success, mutual_information, pointwise_leakage
 from .sparse import Channel, weighted
@@ -43,6 +43,9 @@ LEAKAGES = {
     "parity": "largest difference, between two private values, of the share of people that any rule on the "
     "release selects",
 }
+
+#: Between points; squares of less, or of more than its inverse, leave the range of floating-point numbers.
+LEAST_SPREAD = 1e-140
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -70,6 +73,8 @@ class Distance:
         if kind not in (None, "points", "costs"):
             raise InvalidInputError(f"Distance: kind must be 'points' or 'costs'; it is {shortened(kind)}.")
         try:
+            if np.iscomplexobj(points_or_costs):
+                raise TypeError
             table = np.array(points_or_costs, dtype=np.float64, order="C")
         except (TypeError, ValueError, OverflowError):
             raise InvalidInputError("Distance: points must be numbers, one row a letter of X.") from None
@@ -86,10 +91,25 @@ class Distance:
                 f"Distance: entry [{row}, {column}] is {table[row, column]}; every number must be finite."
             )
         square = table.shape[0] == table.shape[1] > 1 and not np.diag(table).any()
+        if kind is None and square and table.min() < 0.0:
+            row, column = np.argwhere(table < 0.0)[0]
+            raise InvalidInputError(
+                "Distance: a square table with zeros on its diagonal is read as costs, and no cost is "
+                f"negative; entry [{row}, {column}] is {table[row, column]:g}: correct it, or pass "
+                "kind='points' if the rows are points.",
+                names=("kind",),
+            )
         kind = kind or ("costs" if square else "points")
         if kind == "costs":
             shape = "(n_x, n_a), one row a letter and one column an answer"
             table = as_table(table, "Distance: costs", shape)
+        else:
+            spread = float(np.ptp(table, axis=0).max())
+            if spread > 1.0 / LEAST_SPREAD or 0.0 < spread < LEAST_SPREAD:
+                raise InvalidInputError(
+                    f"Distance: points are up to {spread:.3g} apart, and the square of that is no number to "
+                    "compute with; measure them in another unit."
+                )
         table.setflags(write=False)
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "kind", kind)
@@ -258,13 +278,15 @@ class Measures:
         """Checked against the joint; a task named by its column is looked up in it."""
         if isinstance(utility, (Distance, Task)):
             utility = _fitting(joint, utility)
-        elif utility != "information":
+        elif not isinstance(utility, str) or utility != "information":
             raise InvalidInputError(
-                f"utility must be 'information', a Distance or a Task; it is {shortened(utility)}."
+                f"utility must be 'information', a Distance or a Task; it is {shown(utility)}.",
+                names=("utility",),
             )
-        if leakage not in LEAKAGES:
+        if not isinstance(leakage, str) or leakage not in LEAKAGES:
             raise InvalidInputError(
-                f"leakage must be one of {', '.join(map(repr, LEAKAGES))}; it is {shortened(leakage)}."
+                f"leakage must be one of {', '.join(map(repr, LEAKAGES))}; it is {shown(leakage)}.",
+                names=("leakage",),
             )
         lift = None if max_lift is None else finite_number("max_lift", max_lift, 0.0)
         return cls(utility, leakage, lift)
@@ -378,6 +400,7 @@ def _distance_removed(distance: Distance, p_xz: Channel) -> float:
     p_x, p_z = p_xz.sum(axis=1), p_xz.sum(axis=0)
     if distance.kind == "costs":
         return max(0.0, float((p_x @ table).min() - (table.T @ p_xz).min(axis=0).sum()))
-    centred = table - p_x @ table / p_x.sum()
+    centred = table - table[0]  # zeros where all points are one
+    centred = centred - p_x @ centred / p_x.sum()
     sums = (centred.T @ p_xz)[:, p_z > 0]
     return float((np.square(sums).sum(axis=0) / p_z[p_z > 0]).sum())

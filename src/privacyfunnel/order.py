@@ -31,7 +31,9 @@ class NeighbourCounter:
         """Count a batch, given as a list of labels."""
         labels = [canonical_label(value) for value in values]
         if labels:
-            self._join((labels[0],), (labels[-1],))
+            self._join(
+                *(label if isinstance(label, tuple) else (label,) for label in (labels[0], labels[-1]))
+            )
             self.agreeing += sum(a == b for a, b in pairwise(labels))
 
     def update_columns(self, columns: Sequence[Any]) -> None:

@@ -29,7 +29,19 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK, FAINT = "#222222", "#8a8a8a"
 WHITE_EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 _SHADE = "#ececec"
-_BACKGROUND = ("X or nothing, at random", "proved impossible")
+_BACKGROUND = ("X or nothing, at random", "proved impossible", "proved impossible with these answers")
+# What the axes show, by the measures of a frontier.
+_ACROSS = {
+    "information": "utility  $I(Z;X)$  [bit]",
+    "distance": "squared distance taken away",
+    "cost": "cost taken away",
+    "task": "told about the task  $I(Z;T)$  [bit]",
+}
+_UP = {
+    "information": "leakage  $I(Z;Y)$  [bit]",
+    "success": "share of people guessed right",
+    "parity": "largest difference between two groups",
+}
 # matplotlib's parser of formulas is shared by all threads and keeps its state between calls.
 _RENDERING = threading.Lock()
 # Without these, two runs of one program would write different bytes (an SVG has random names in it, too).
@@ -44,7 +56,7 @@ def plot_frontier(
     points: bool = True,
     size: tuple[float, float] = (5.2, 4.5),
 ) -> Figure:
-    """Draw trade-offs in the information plane: utility I(Z;X) across, leakage I(Z;Y) up.
+    """Draw trade-offs in the information plane: utility I(Z;X) across, leakage I(Z;Y) up; or other measures.
 
     Lower and further right is better. Each curve is the best that time sharing makes of its points.
     The dashed diagonal is what anyone gets without a solver: releasing X sometimes and nothing otherwise.
@@ -71,6 +83,10 @@ def plot_frontier(
     curves = list(_curves(frontiers))
     if not curves:
         raise InvalidInputError("plot_frontier: there is no frontier to draw; pass at least one.")
+    if any(frontier.scale != curves[0][1].scale for _, frontier in curves):
+        raise InvalidInputError(
+            "plot_frontier: these frontiers are measured differently; draw one figure for each measure."
+        )
     own = ax is None
     if ax is None:
         ax = new_figure(size)[1][0]
@@ -79,7 +95,7 @@ def plot_frontier(
     _draw_limits(ax, shown)
     for number, (name, frontier) in enumerate(curves):
         _draw_curve(ax, name, frontier, number, len(curves), points)
-    _finish(ax, title, beneath=own)
+    _finish(ax, title, shown[0], beneath=own)
     return figure_of(ax)
 
 
@@ -242,13 +258,18 @@ def _draw_limits(ax: Axes, frontiers: Sequence[Frontier]) -> None:
     thin: dict[str, Any] = {"color": FAINT, "linewidth": 0.7, "zorder": 1.0}
     ax.axvline(right, linestyle=(0, (1, 2)), **thin)
     ax.axhline(top, linestyle=(0, (1, 2)), **thin)
-    ax.plot([0, right], [0, top], linestyle=(0, (5, 3)), label=_BACKGROUND[0], **thin)
+    least = first.least_leakage
+    ax.plot([0, right], [least, top], linestyle=(0, (5, 3)), label=_BACKGROUND[0], **thin)
     ax.plot([right], [top], marker="o", markersize=4, color=INK, linestyle="none", zorder=5, clip_on=False)
     upright: dict[str, Any] = {"up": True, "rotation": 90}
-    label_line(ax, f"$H(X)$ = {right:.4g}", right, (3, 4), va="bottom", ha="left", zorder=6, **upright)
-    label_line(ax, f"$I(X;Y)$ = {top:.4g}", top, (4, 3), va="bottom", ha="left", zorder=6)
+    scale = first.scale
+    most = "$H(X)$" if scale.utility == "information" else "of $X$ itself"
+    told = "$I(X;Y)$" if scale.leakage == "information" else "from $X$ itself"
+    label_line(ax, f"{most} = {right:.4g}", right, (3, 4), va="bottom", ha="left", zorder=6, **upright)
+    label_line(ax, f"{told} = {top:.4g}", top, (4, 3), va="bottom", ha="left", zorder=6)
     ax.set_xlim(0, right * 1.06 if right > 0 else 1.0)
-    ax.set_ylim(0, top * 1.10 if top > 0 else 1.0)
+    room = top - least
+    ax.set_ylim(max(least - 0.1 * room, 0.0), top + 0.10 * room if room > 0 else top + 1.0)
 
 
 def _draw_bound(ax: Axes, frontiers: Sequence[Frontier]) -> None:
@@ -260,7 +281,8 @@ def _draw_bound(ax: Axes, frontiers: Sequence[Frontier]) -> None:
     end = frontier.max_utility if frontier.entropy_x is None else frontier.entropy_x
     at = np.linspace(0, end, 513)
     floor = [frontier.lower_bound_at(min(u, frontier.max_utility)) or 0.0 for u in at]
-    ax.fill_between(at, floor, color=_SHADE, linewidth=0, zorder=0, label=_BACKGROUND[1])
+    label = _BACKGROUND[2 if frontier.scope else 1]
+    ax.fill_between(at, floor, color=_SHADE, linewidth=0, zorder=0, label=label)
 
 
 def tidy(ax: Axes, x: str, y: str) -> None:
@@ -274,10 +296,11 @@ def tidy(ax: Axes, x: str, y: str) -> None:
         ax.spines[side].set_linewidth(0.7)
 
 
-def _finish(ax: Axes, title: str | None, *, beneath: bool) -> None:
-    tidy(ax, "utility  $I(Z;X)$  [bit]", "leakage  $I(Z;Y)$  [bit]")
+def _finish(ax: Axes, title: str | None, frontier: Frontier, *, beneath: bool) -> None:
+    tidy(ax, _ACROSS[frontier.scale.utility], _UP[frontier.scale.leakage])
     ax.set_xlim(left=0)
-    ax.set_ylim(bottom=0)
+    if not frontier.least_leakage:
+        ax.set_ylim(bottom=0)
     if title:
         ax.set_title(title, fontsize=10, loc="left", color=INK)
     # In a figure of our own below the axes, where no point can lie; else above the diagonal, where the best

@@ -108,7 +108,10 @@ class Proof:
 
     - "posteriors": with `prices` λ of the letters that occur and `largest` M, G(q) ≤ M for every posterior q
       that is allowed; see docs/exact.md.
-    - "actions" and "programme": multipliers for a finite set of answers, whose costs are in `costs`.
+    - "actions" and "programme": multipliers for a finite set of answers, whose costs are in `costs`; for
+      points and tasks the `answers` themselves.
+    - "private": `prices` λ of the letters, for posteriors that tell nothing. The line is upright: no release
+      without leakage has a utility above `value`.
     """
 
     kind: str
@@ -117,6 +120,8 @@ class Proof:
     arrays: Mapping[str, FloatArray]
 
     def __repr__(self) -> str:
+        if self.kind == "private":
+            return f"Proof(private: utility ≤ {self.value:.6g} where nothing leaks)"
         return f"Proof({self.kind}: leakage ≥ {self.value:.6g} + {self.beta:.6g} · utility)"
 
 

@@ -339,8 +339,8 @@ class Frontier:
         """The largest utility at which at most this leakage is paid, with time sharing."""
         if not leakage >= 0:
             raise InfeasibleError(
-                f"Frontier.utility_at: leakage must be 0{self.scale.leakage_unit} or more; it is {leakage}. "
-                "Pass 0 for perfect privacy."
+                f"Frontier.utility_at: the leakage must be 0{self.scale.leakage_unit} or more; it is "
+                f"{leakage}. Pass 0 for perfect privacy."
             )
         if leakage < self.least_leakage - ROUNDING:
             raise InfeasibleError(

@@ -90,7 +90,7 @@ def utilities(rng, n, *, zeros=False):
         three /= three.sum(axis=1, keepdims=True)
     return {
         "information": "information",
-        "distance": Distance(points),
+        "distance": Distance(points, kind="points"),
         "cost": Distance(costs, kind="costs"),
         "task of two": Task(two),
         "task of three": Task(three),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from grids import limits, loss, utilities
+from grids import least_on_grid, limits, loss, utilities
 from scipy.optimize import linprog
 from strategies import random_joint
 
@@ -219,6 +219,55 @@ def test_a_frontier_over_finite_actions(tmp_path):
     assert pf.load(tmp_path / "front.json").scope == front.scope
 
 
+@pytest.mark.parametrize("leakage", ["information", "success"])
+def test_against_a_fine_grid_of_posteriors(leakage):
+    """No grid refutes the bound of a table of costs; points and predictions come close to the best of all."""
+    rng = np.random.default_rng(1)
+    joint = random_joint(rng, 3, 3)
+    steps = np.array([(i, j, 40 - i - j) for i in range(41) for j in range(41 - i)]) / 40
+    q = np.vstack([steps, joint.p_x[None], rng.dirichlet(np.full(3, 0.5), 1000)])
+    for name, utility in others(rng, 3).items():
+        measures = Measures(utility, leakage)
+        for target, value in limits(joint, measures, 0.4).items():
+            solution = solve(joint, measures, **{target: value})
+            least = least_on_grid(joint, measures, target, value, q)
+            if name == "cost":
+                assert solution.lower_bound <= least + 1e-8, target
+                assert solution.objective <= least + 1e-6, target
+            elif target == "max_leakage":
+                assert solution.objective <= least + 0.02 * abs(least), (name, target)
+
+
+def test_the_end_of_a_frontier_under_a_limit_on_lift():
+    """Near the most that is useful only the answers of that release will do."""
+    rng = np.random.default_rng(0)
+    joint = pf.Joint(rng.dirichlet(np.ones(12)).reshape(4, 3))
+    asked = {"utility": Distance(rng.normal(size=(4, 2))), "leakage": "success", "max_lift": 0.2}
+    front = pf.frontier(joint, n_points=4, rng=0, n_jobs=1, **asked)
+    asked_for = [point for point in front.points if "min_utility" in point.settings]
+    assert asked_for
+    for point in asked_for:
+        assert point.status is pf.Status.OPTIMAL
+        assert point.utility >= point.settings["min_utility"] - 1e-9
+    most = pf.solve(joint, max_leakage=1.0, rng=0, n_jobs=1, **asked).utility
+    assert pf.solve(joint, min_utility=0.999 * most, rng=0, n_jobs=1, **asked).status is pf.Status.OPTIMAL
+    # Other answers may be more useful: that is not proved impossible.
+    with pytest.raises(
+        InfeasibleError, match=r"is not reached: the most useful release found has [\d.]+\. Ask"
+    ):
+        pf.solve(joint, min_utility=1.1 * most, rng=0, n_jobs=1, **asked)
+
+
+def test_points_that_are_all_one_keep_nothing_and_prove_it():
+    for n_y in (2, 3):
+        joint = random_joint(np.random.default_rng(n_y), 4, n_y)
+        for leakage in LEAKAGES:
+            measures = Measures(Distance(np.full((4, 2), 1.1)), leakage)
+            solution = solve(joint, measures, max_leakage=limits(joint, measures, 0.5)["max_leakage"])
+            assert solution.status is pf.Status.OPTIMAL
+            assert solution.utility == 0.0
+
+
 FRAME = [
     (job, sex, race)
     for job, sex, race, n in [
@@ -282,7 +331,7 @@ BAD = [
     ({"max_leakage": {"sex": 0.1}, "utility": "information"}, "is offered for the utility Distance or Task"),
     ({"max_leakage": {"sex": 0.1}, "beta": 1.0}, "exactly one of"),
     ({"max_leakage": 0.1, "max_lift": 0.1}, "max_lift goes with leakage 'success' or 'parity'"),
-    ({"max_leakage": 0.9, "utility": "information", "leakage": "success"}, "with a Distance or a Task"),
+    ({"max_leakage": 0.9, "utility": "information", "leakage": "success"}, "with a distance or a task"),
 ]
 
 

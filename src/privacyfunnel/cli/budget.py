@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import InfeasibleError, InvalidInputError
+from ..errors import InfeasibleError
 from .options import Option
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ def _share(help: str) -> Option:
     return Option(help, kind=str, metavar="SHARE", check=share)
 
 
-#: Ways to say how much may be told; each becomes `max_leakage` of a measure.
+#: Ways to say how much may be told, besides --max-leakage; each becomes that limit of a measure.
 BUDGETS = {
-    "max_leakage": Option("Target: the most utility with at most this leakage I(Z;Y).", metavar="BITS"),
     "max_success": _share(
         "Target: the most utility while nobody who sees z guesses the private column more often than this, "
         "such as 70%."
@@ -68,15 +67,7 @@ class Budget:
         """What `solve` is asked for: the limit in bits or as a share, and the measure."""
         chance = float(joint.p_y.max())
         if self.kind == "remove":
-            return {"max_leakage": (1 - self.value) * joint.mutual_information}
-        if self.kind == "max_leakage":
-            return {"max_leakage": self.value}
-        if joint.n_y > 2:
-            raise InvalidInputError(
-                f"{self.kind} is for two private values, and {' × '.join(joint.y_names)} has {joint.n_y}; "
-                "use max_leakage or remove, or merge private values.",
-                names=(self.kind, "max_leakage", "remove"),
-            )
+            return {"max_leakage": (1 - self.value) * joint.mutual_information, "leakage": "information"}
         if self.kind == "max_parity":
             return {"max_leakage": self.value, "leakage": "parity"}
         limit = min(chance + self.value, 1.0) if self.kind == "max_advantage" else self.value
@@ -93,7 +84,6 @@ class Budget:
         """What was asked for."""
         private, percent = " × ".join(joint.y_names), f"{100 * self.value:g} %"
         return {
-            "max_leakage": f"the most utility with leakage ≤ {self.value:g} bit",
             "max_success": f"the most utility while {private} is guessed at most {percent} of the time",
             "max_advantage": f"the most utility while seeing z lets {private} be guessed of at most "
             f"{percent} more of the people",

@@ -8,6 +8,7 @@ import typer
 
 from . import options
 from .checks import check_figure, check_outputs, raise_if_interrupted
+from .measures import MEASURES
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _SHARES = tuple(k / 10 for k in range(1, 11))  # of H(X), the utilities that are
 
 
 @options.with_options({**options.SOLVING, **options.READING}, before="delimiter")
+@options.with_options(MEASURES, before="method")
 def frontier(
     data: options.Data,
     public: options.Public,
@@ -74,7 +76,9 @@ def frontier(
 def _rows(front: Frontier) -> list[dict[str, Any]]:
     """Utilities between nothing and everything, the leakage of each method there, and what is proved."""
     curves = {name: front.select(name) for name in front.methods}
-    whole, top = front.entropy_x or 0.0, front.mutual_information or 0.0
+    # Where a limit on lift keeps X itself from being released, of the most that is useful.
+    whole, top = front.entropy_x or front.max_utility, front.mutual_information
+    least = front.least_leakage
     rows = []
     for share in _SHARES:
         at = min(share * whole, front.max_utility)
@@ -84,7 +88,7 @@ def _rows(front: Frontier) -> list[dict[str, Any]]:
                 "utility": at,
                 "leakage": {name: curve.leakage_at(at) for name, curve in curves.items()},
                 "lower_bound": front.lower_bound_at(at),
-                "x_or_nothing": share * top,
+                "x_or_nothing": None if top is None else least + share * (top - least),
             }
         )
     return rows
@@ -93,6 +97,8 @@ def _rows(front: Frontier) -> list[dict[str, Any]]:
 def _values(front: Frontier) -> dict[str, Any]:
     return {
         "methods": list(front.methods),
+        "scale": front.scale.to_dict(),
+        "scope": front.scope,
         "n_points": len(front.points),
         "table": _rows(front),
         "corners": [
@@ -113,17 +119,41 @@ def _print(title: str, front: Frontier, written: list[str]) -> None:
     from .output import NumberTable, bits, plural, show
 
     bounded = ["at least\n(proved)"] if front.support_lines else []
-    table = NumberTable(["utility", "of H(X)", *front.methods, *bounded, "X or\nnothing"])
-    for row in _rows(front):
-        leaks = [*row["leakage"].values(), *([row["lower_bound"]] if bounded else []), row["x_or_nothing"]]
+    rows = _rows(front)
+    shared = ["X or\nnothing"] if rows[0]["x_or_nothing"] is not None else []
+    whole = "of H(X)" if front.scale.utility == "information" and shared else "of all"
+    table = NumberTable(["utility", whole, *front.methods, *bounded, *shared])
+    for row in rows:
+        leaks = [*row["leakage"].values(), *([row["lower_bound"]] if bounded else [])]
+        leaks += [row["x_or_nothing"]] if shared else []
         table.add_row(f"{row['utility']:.4f}", f"{100 * row['share_of_entropy_x']:.0f} %", *map(bits, leaks))
     show(
         title,
         table,
-        f"Leakage I(Z;Y) in bits at that utility I(Z;X), exact on these records: "
-        f"{plural(len(front.points), 'release')} evaluated, {plural(len(front.envelope()), 'corner')} on the "
-        "common hull.",
-        "The last column is what releasing X sometimes, and nothing otherwise, gives without a solver.",
-        "For the population of these records leakage is uncertain; 'pfunnel solve' gives an interval for it.",
+        f"{_measured(front)}, exact on these records: {plural(len(front.points), 'release')} evaluated, "
+        f"{plural(len(front.envelope()), 'corner')} on the common hull.",
+        *[f"What is proved holds {front.scope}."] * bool(front.scope and bounded),
+        *["The last column is what releasing X sometimes, and nothing otherwise, gives without a solver."]
+        * bool(shared),
+        *["For the population of these records leakage is uncertain; 'pfunnel solve' gives an interval."]
+        * (front.scale.leakage == "information"),
         *[f"Saved {name}" for name in written],
     )
+
+
+def _measured(front: Frontier) -> str:
+    """What the table holds."""
+    scale = front.scale
+    leakage = {
+        "information": "Leakage I(Z;Y) in bits",
+        "success": "How often the best guess of the private value is right",
+        "parity": "The largest difference between two private values in the share that a rule on z selects",
+    }[scale.leakage]
+    utility = {
+        "information": "that utility I(Z;X)",
+        "distance": "that much squared distance taken away",
+        "cost": "that much cost taken away",
+        "task": "that utility I(Z;T)",
+    }[scale.utility]
+    lift = "" if scale.max_lift is None else f" where no symbol tells more than {scale.max_lift:g} bit"
+    return f"{leakage} at {utility}{lift}"

@@ -10,6 +10,7 @@ from ..discrete.arguments import check_settings
 from ..errors import InvalidInputError, shortened
 from . import options
 from .checks import check_delimiter
+from .measures import asked_measures, check_measures
 from .running import warn
 
 if TYPE_CHECKING:
@@ -29,13 +30,16 @@ class Problem:
         more: dict[str, Any],
         keep: Sequence[str] = (),
     ) -> None:
-        """Refuse, before any work, what cannot be solved; `more` has READING, SOLVING, delimiter."""
+        """Refuse, before any work, what cannot be solved; `more` has READING, SOLVING, MEASURES and
+        delimiter."""
         check_settings(methods, more["alpha"], more["penalty"])
+        check_measures(more)
         check_delimiter(more["delimiter"], [data])
         self.data, self.public, self.private = data, public, private
         self.keep = tuple(dict.fromkeys(keep))
         self._reading = {name: more[name] for name in (*options.READING, "delimiter")}
         self.settings = {"rng" if name == "seed" else name: more[name] for name in options.SOLVING}
+        self._more = more
         if keep:
             from ..columns import kept_columns
             from ..files import open_table
@@ -44,11 +48,19 @@ class Problem:
             kept_columns(self.keep, table.columns, public, private, data)
 
     def read(self, *, to_be_saved: bool) -> Joint:
-        """The joint of the records; what cannot be saved later is refused now, before the work."""
+        """The joint of the records, which settles the measures too; what cannot be saved later is refused
+        now, before the work."""
         from ..files import read_joint
         from ..persistence import encode_labels
 
-        joint = read_joint(self.data, public=self.public, private=self.private, **self._reading)
+        joint = read_joint(
+            self.data,
+            public=self.public,
+            private=self.private,
+            task=self._more["task"] or (),
+            **self._reading,
+        )
+        self.settings |= asked_measures(joint, self._more)
         if to_be_saved:
             encode_labels(joint.x_labels, "x_labels")
         return joint
@@ -79,6 +91,8 @@ def measured_kept(mechanism: TableMechanism, joints: dict[tuple[str, ...], Joint
 
     Columns with too many values for the symbols that were found are told and left out: the solve is not lost.
     """
+    if not joints:
+        return []
     from ..auditing.measures.kept import measure_kept
 
     found = []
@@ -92,6 +106,8 @@ def measured_kept(mechanism: TableMechanism, joints: dict[tuple[str, ...], Joint
 
 def kept_facts(kept: Sequence[dict[str, Any]], private: str, chance: float) -> list[tuple[str, str, str]]:
     """The rows of a summary that say it in words and in bits."""
+    if not kept:
+        return []
     from ..report.wording import told_by_kept
     from .output import bits, percent
 

@@ -12,6 +12,16 @@ from ..uncertainty import LEVEL
 from . import options
 from .budget import BUDGETS, Budget
 from .checks import check_outputs, raise_if_interrupted
+from .measures import (
+    MEASURES,
+    asked_fact,
+    kept_sentence,
+    leakage_fact,
+    lift_sentence,
+    proved_fact,
+    told_sentence,
+    utility_fact,
+)
 from .options import Option, columns
 from .problem import Problem, kept_facts, measured_kept
 
@@ -22,7 +32,14 @@ if TYPE_CHECKING:
 
 TARGETS = {
     "beta": Option("Target: minimise leakage − β · utility."),
-    "min_utility": Option("Target: the least leakage with at least this utility I(Z;X).", metavar="BITS"),
+    "min_utility": Option(
+        "Target: the least leakage with at least this utility; I(Z;X) in bits unless --utility says "
+        "otherwise."
+    ),
+    "max_leakage": Option(
+        "Target: the most utility with at most this leakage; I(Z;Y) in bits, with --leakage success or "
+        "parity a share, such as 0.7."
+    ),
     **BUDGETS,
 }
 KEEP = columns(
@@ -32,7 +49,7 @@ KEEP = columns(
 
 
 @options.with_options({**options.SOLVING, **options.READING}, before="delimiter")
-@options.with_options({**TARGETS, "keep": KEEP}, before="method")
+@options.with_options({**TARGETS, **MEASURES, "keep": KEEP}, before="method")
 def solve(
     data: options.Data,
     public: options.Public,
@@ -50,13 +67,13 @@ def solve(
 ) -> None:
     """Find what to release of the public columns: useful, and telling little about the private ones.
 
-    Takes exactly one target: --beta, --min-utility, or a limit on what is told: --max-leakage in bits,
-    --max-success, --max-advantage or --max-parity in shares of people, --remove as a share of what the public
-    columns tell. 'pfunnel frontier' shows what is possible.
+    Takes exactly one target: --beta, --min-utility, or a limit on what is told: --max-leakage in the unit of
+    --leakage, --max-success, --max-advantage or --max-parity in shares of people, --remove as a share of what
+    the public columns tell. 'pfunnel frontier' shows what is possible.
 
     The joint distribution is estimated from the records of DATA. Prints the utility and leakage of the
-    release found, exact on these records, and a 95 % interval for its leakage on the population that the
-    records come from.
+    release found, exact on these records, and a 95 % interval for its leakage in bits on the population that
+    the records come from. Other measures than information need --method auto or exact.
     """
     targets: dict[str, Any] = {name: more[name] for name in TARGETS}
     named = [name for name, value in targets.items() if value is not None]
@@ -77,7 +94,13 @@ def solve(
     beside = problem.read_kept()
     budget = Budget.of(targets)
     asked = {name: targets[name] for name in named} if budget is None else budget.arguments(joint)
-    solution = find(joint, **asked, method=method, **problem.settings)
+    if budget is not None and more["leakage"] not in ("information", asked["leakage"]):
+        raise InvalidInputError(
+            f"{budget.kind} is about {asked['leakage']}, and leakage says {more['leakage']}; leave one of "
+            "them out.",
+            names=(budget.kind, "leakage"),
+        )
+    solution = find(joint, method=method, **{**problem.settings, **asked})
     raise_if_interrupted([solution.status])
     values = _values(data, joint, solution, more["seed"]) | {"output": output}
     values["asked"] = {name: targets[name] for name in named}
@@ -92,10 +115,12 @@ def solve(
 
 def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> dict[str, Any]:
     from ..information import measure
-    from ..uncertainty import leakage_interval
     from .output import joint_values
 
-    interval = leakage_interval(solution.mechanism, joint, level=LEVEL, rng=seed)
+    interval = None
+    if solution.measures.leakage == "information":
+        found = solution.leakage_interval(level=LEVEL, rng=seed)
+        interval = {"level": found.level, "low": found.low, "high": found.high, "method": found.method}
     return {
         "command": "solve",
         **joint_values(data, joint),
@@ -105,16 +130,12 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
         "converged": solution.status.ok,
         "utility": solution.utility,
         "leakage": solution.leakage,
-        "leakage_measure": solution.measures.leakage,
-        "leakage_interval": {
-            "level": interval.level,
-            "low": interval.low,
-            "high": interval.high,
-            "method": interval.method,
-        },
+        "leakage_interval": interval,
+        "scale": {**solution.measures.scale.to_dict(), "task": list(joint.t_names)},
         "objective": solution.objective,
         "lower_bound": solution.lower_bound,
         "gap": solution.gap,
+        "scope": solution.scope,
         "n_z": solution.mechanism.n_z,
         "measures": measure(solution.mechanism, joint).to_dict(),
         "n_steps": solution.n_steps,
@@ -124,35 +145,30 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
 
 
 def _print(values: dict[str, Any], solution: Solution, asked_method: str, budget: Budget | None) -> None:
-    from .output import bits, describe_joint, percent, plural, print_facts
+    from .output import bits, describe_joint, plural, print_facts
     from .running import in_options
 
     joint, measures, interval = solution.joint, values["measures"], values["leakage_interval"]
-    top, leaked = joint.mutual_information, measures["leakage"]
     facts = [
-        ("Asked for", _target(solution) if budget is None else budget.words(joint), ""),
-        (
-            "Utility",
-            f"I(Z;X) = {bits(solution.utility)} bit",
-            f"exact on these records; {percent(solution.utility, joint.entropy_x)} of "
-            f"H(X) = {bits(joint.entropy_x)}",
-        ),
-        (
-            "Leakage",
-            f"I(Z;Y) = {bits(leaked)} bit",
-            f"exact on these records; {percent(leaked, top)} of I(X;Y) = {bits(top)}",
-        ),
-        (
-            "",
-            f"{bits(interval['low'])} to {bits(interval['high'])} bit",
-            f"{100 * LEVEL:g} % interval for the population of these records",
-        ),
-        (
-            "Adversary",
-            f"right about {' × '.join(joint.y_names)} {100 * measures['guess_after']:.2f} % of the time",
-            f"exact on these records; {100 * measures['guess_before']:.2f} % without the release",
-        ),
-        *_parity(solution),
+        ("Asked for", asked_fact(solution) if budget is None else budget.words(joint), ""),
+        ("Utility", *utility_fact(solution)),
+        ("Leakage", *leakage_fact(solution)),
+    ]
+    if interval is not None:
+        facts.append(
+            (
+                "",
+                f"{bits(interval['low'])} to {bits(interval['high'])} bit",
+                f"{100 * LEVEL:g} % interval for the population of these records",
+            )
+        )
+    if solution.lower_bound is not None:
+        facts.append(("Proved", *proved_fact(solution)))
+    if solution.measures.leakage != "success":  # which says it already
+        guess = f"right about {' × '.join(joint.y_names)} {100 * measures['guess_after']:.2f} % of the time"
+        before = f"exact on these records; {100 * measures['guess_before']:.2f} % without the release"
+        facts.append(("Adversary", guess, before))
+    facts += [
         *kept_facts(values["kept"], " × ".join(joint.y_names), measures["guess_before"]),
         ("Mechanism", f"{plural(joint.n_x, 'letter')} → {plural(solution.mechanism.n_z, 'symbol')}", ""),
         (
@@ -164,8 +180,6 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str, budget
         ("Status", in_options(solution.status.value, solution.status.names), ""),
         *[("Note", in_options(note, values["target"]), "") for note in solution.notes],
     ]
-    if solution.lower_bound is not None:
-        facts.insert(4, ("Proved", _bound(solution), f"a bound; {solution.gap:.1g} bit from what was found"))
     if values["output"] is not None:
         files = map(quote, (values["data"], values["output"]))
         keep = "".join(
@@ -173,61 +187,21 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str, budget
         )
         command = "pfunnel release {} --mechanism {} --output released.csv --shuffle".format(*files) + keep
         facts.append(("Saved", values["output"], f"apply it with: {command}"))
-    print_facts(f"{_headline(values)}\n{describe_joint(values['data'], joint)}", facts)
+    print_facts(f"{_headline(values, solution)}\n{describe_joint(values['data'], joint)}", facts)
 
 
-def _headline(values: dict[str, Any]) -> str:
-    """The result in one sentence: what is kept, and what leaks on these records and on new people."""
-    from .output import bits, percent, plural
+def _headline(values: dict[str, Any], solution: Solution) -> str:
+    """The result in a sentence or two: what is kept, and what leaks on these records and on new people."""
+    from .output import bits, plural
 
-    interval, measures, private = (
-        values["leakage_interval"],
-        values["measures"],
-        " × ".join(values["private"]),
-    )
-    kept = f"The release keeps {percent(values['utility'], values['entropy_x'])} of the public information."
-    if values["leakage_measure"] == "success":
-        return (
-            f"{kept} Somebody who sees it is right about {private} {100 * measures['guess_after']:.1f} % of "
-            f"the time on these {plural(values['n_records'], 'record')}; without it "
-            f"{100 * measures['guess_before']:.1f} %."
+    interval = values["leakage_interval"]
+    if interval is None:
+        told = told_sentence(solution)
+    else:
+        told = (
+            f"It leaks {bits(values['leakage'])} bit about {' × '.join(values['private'])} on these "
+            f"{plural(values['n_records'], 'record')}, and {bits(interval['low'])} to "
+            f"{bits(interval['high'])} bit on new people ({100 * LEVEL:g} % interval)."
         )
-    if values["leakage_measure"] == "parity":
-        return (
-            f"{kept} No rule on it selects two groups of {private} with shares that differ by more than "
-            f"{100 * values['leakage']:.1f} % on these {plural(values['n_records'], 'record')}."
-        )
-    return (
-        f"{kept} It leaks {bits(values['leakage'])} bit about {private} on these "
-        f"{plural(values['n_records'], 'record')}, and {bits(interval['low'])} to {bits(interval['high'])} "
-        f"bit on new people ({100 * LEVEL:g} % interval)."
-    )
-
-
-def _parity(solution: Solution) -> list[tuple[str, str, str]]:
-    """How differently two private groups may be treated, where that was the limit."""
-    if solution.measures.leakage != "parity":
-        return []
-    return [("Parity", f"at most {100 * solution.leakage:.2f} % apart", "exact on these records")]
-
-
-def _target(solution: Solution) -> str:
-    from .output import bits
-
-    value = solution.target.value
-    return {
-        "beta": f"the least I(Z;Y) − {value:g} · I(Z;X), which is {bits(solution.objective)} bit here",
-        "min_utility": f"the least leakage with utility ≥ {value:g} bit",
-    }[solution.target.kind]
-
-
-def _bound(solution: Solution) -> str:
-    """What holds for every release on these records."""
-    from .output import bits
-
-    bound = solution.lower_bound or 0.0
-    return {
-        "beta": f"no release has I(Z;Y) − {solution.target.value:g} · I(Z;X) below {bits(bound)} bit",
-        "min_utility": f"every release of that utility leaks at least {bits(bound)} bit",
-        "max_leakage": f"no release of that leakage has a utility above {bits(-bound)} bit",
-    }[solution.target.kind]
+    lift = "" if solution.measures.max_lift is None else f" {lift_sentence(solution)}"
+    return f"{kept_sentence(solution)} {told}{lift}"

@@ -5,15 +5,15 @@ Of a symbol z the reader makes an answer: a point, a prediction of the task, one
 costs. For a fixed finite set of answers the best release is a convex problem (`convex.py`) or a linear one
 (`programme.py`), so that the optimum is proved: no release *whose symbols are answered by these actions* is
 better. A table of costs has no other answers, and nothing is left open. Points and predictions begin with
-those of the letters; then those that the symbols found would be answered with best, their means, take their
-place beside them, and the problem is solved again.
+those of the letters, and where these are few some between them; then those that the symbols found would be
+answered with best, their means, take their place beside them, and the problem is solved again.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from .programme import least_programme
 ROUNDS = 4  # of answers, at most
 COARSE = 1e-3  # tolerance of all rounds but the last, as a share of the utility there is
 LETTERS = 600  # whose own points are answers; of more letters the means of so many groups
+BETWEEN, PAIRED = 200, ((0.2, 0.4, 0.6, 0.8), (0.5,), ())  # answers between two letters, and at which shares
 MIXED = 1e-9  # of the overall shares in every prediction: no value is impossible
 USED = 1e-7  # probability of a symbol whose mean is worth an answer
 DUST = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)  # P(a|x) that is dropped where that costs next to nothing
@@ -85,6 +86,8 @@ class ActionEngine:
         whole = Target("max_leakage", self.problem.evaluate(np.eye(self.problem.n_x))[1])
         outcome = self.solve(whole, limits)
         self.fullest = outcome.p
+        if self.first.answers is not None:  # near the end of what is useful no other answers will do
+            self.actions = self.first = with_means(self.problem, self.first, outcome.p)[0]
         return -outcome.line.bound(whole)
 
     def settle_answers(self, targets: list[Target], limits: Limits) -> None:
@@ -152,7 +155,13 @@ class ActionEngine:
         reduction = reduce(self.problem)
         first = line_without_search(reduction, target)
         solver: Solver = least_limited if self.problem.smooth else least_programme
-        return solver(self.problem, self.actions.cost, self.nothing, target, tol, end, first, start)
+        p, line, proof, status, history = solver(
+            self.problem, self.actions.cost, self.nothing, target, tol, end, first, start
+        )
+        if proof is not None and self.actions.answers is not None:
+            answers = _given(self.problem, self.actions.answers)
+            proof = replace(proof, arrays={**proof.arrays, "answers": answers})
+        return p, line, proof, status, history
 
     def _unit(self, target: Target) -> float:
         """What is minimised, of all there is of it."""
@@ -194,8 +203,17 @@ def first_actions(problem: Problem) -> Actions:
     own = np.unique(places, axis=0)
     if len(own) > LETTERS:
         own = _grouped(places, p)
-    answers = np.vstack([own, p @ places])
+    answers = np.vstack([own, _between(own), p @ places])
     return Actions(_costs(problem, answers), answers)
+
+
+def _between(own: FloatArray) -> FloatArray:
+    """Answers between two of these, where there are few: rounds of means alone may settle beside the best."""
+    i, j = np.triu_indices(len(own), 1)
+    for shares in PAIRED:
+        if i.size * len(shares) <= BETWEEN:
+            return np.vstack([(1.0 - share) * own[i] + share * own[j] for share in shares] or [own[:0]])
+    return own[:0]
 
 
 def with_means(problem: Problem, first: Actions, p: FloatArray) -> tuple[Actions, FloatArray]:
@@ -230,13 +248,20 @@ def _costs(problem: Problem, answers: FloatArray) -> FloatArray:
     """Squared distances in units of the whole; for a task −Σ_t P(t|x) log a(t), in nats."""
     places = _places(problem)
     if isinstance(problem.measures.utility, Task):
-        shares = problem.p_x / problem.p_x.sum() @ places
-        mixed = (1.0 - MIXED) * answers + MIXED * shares
-        happening = shares > 0.0
-        return np.asarray(-places[:, happening] @ np.log(mixed[:, happening]).T)
+        happening = problem.p_x @ places > 0.0
+        given = _given(problem, answers)
+        return np.asarray(-places[:, happening] @ np.log(given[:, happening]).T)
     from scipy.spatial.distance import cdist  # by differences: relative errors stay small
 
     return np.asarray(cdist(places, answers, "sqeuclidean") * problem.utility_unit)
+
+
+def _given(problem: Problem, answers: FloatArray) -> FloatArray:
+    """The answers as the reader gives them: no prediction of a task says that what happens is impossible."""
+    if not isinstance(problem.measures.utility, Task):
+        return answers
+    shares = problem.p_x / problem.p_x.sum() @ _places(problem)
+    return np.asarray((1.0 - MIXED) * answers + MIXED * shares)
 
 
 def loss_of_nothing(problem: Problem) -> float:
@@ -247,7 +272,8 @@ def loss_of_nothing(problem: Problem) -> float:
     assert isinstance(utility, Distance)
     if utility.kind == "costs":
         return float((p @ first_actions(problem).cost).min())
-    centred = utility.table - p @ utility.table
+    centred = utility.table - utility.table[0]
+    centred = centred - p @ centred
     return float(p @ np.square(centred).sum(axis=1)) * problem.utility_unit
 
 

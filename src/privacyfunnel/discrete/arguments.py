@@ -77,7 +77,13 @@ def _require_possible(joint: Joint, value: float, measures: Measures) -> None:
 
 
 def check_measures(
-    joint: Joint, utility: Any, leakage: Any, max_lift: Any, methods: Sequence[str], limit: Any = None
+    joint: Joint,
+    utility: Any,
+    leakage: Any,
+    max_lift: Any,
+    methods: Sequence[str],
+    limit: Any = None,
+    n_z: Any = None,
 ) -> Measures:
     """What useful and private mean, if the methods know it for a joint of this size.
 
@@ -97,6 +103,12 @@ def check_measures(
                 f"{scale.utility!r} and leakage {scale.leakage!r}{lifted}.",
                 names=("method",),
             )
+    if n_z is not None:
+        raise InvalidInputError(
+            "n_z belongs to methods that know information alone; leave it out for utility "
+            f"{scale.utility!r} and leakage {scale.leakage!r}{lifted}.",
+            names=("n_z",),
+        )
     n_y = int((joint.p_y > 0).sum())
     if scale.budgets and scale.utility == "information":
         raise InvalidInputError(
@@ -109,8 +121,8 @@ def check_measures(
     if scale.utility == "information":
         raise InvalidInputError(
             f"solve: with {n_y} private values the utility 'information' goes with leakage 'information' "
-            f"alone, and {scale.leakage!r}{lifted} with a Distance or a Task; pass one, or merge private "
-            "values into two.",
+            f"alone, and {scale.leakage!r}{lifted} with a distance or a task; ask for one of these "
+            "(Distance, Task), or merge private values into two.",
             names=("utility", "leakage", "max_lift"),
         )
     if scale.leakage == "information" and scale.max_lift is not None:

@@ -31,7 +31,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ..arrays import FloatArray
 
@@ -221,6 +220,8 @@ class _Search:
         (D_a⁻¹ + T Q_a Tᵀ) Δm_a = Δλ + e_a and Σ_a Δm_a = 0. Q = R Rᵀ with R = √μ V^{-½} (1 − uuᵀ),
         u = √(v/w). By Woodbury the bracket has the inverse D − D T W Tᵀ D, W = R (1 + Rᵀ Tᵀ D T R)⁻¹ Rᵀ.
         """
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve  # slow to import
+
         n_x, n_a = m.shape
         table = np.hstack(self.channels)
         d = m / slack

@@ -53,8 +53,8 @@ class Dca:
         )
         for task in range(len(p)):
             normalise_log_rows(log_p[task], state.p[task])
-            state.objective[task] = _evaluate(
-                log_p[task], state.p[task], beta[task], *_arrays(problem), state.direction[task]
+            state.objective[task] = evaluate(
+                log_p[task], state.p[task], beta[task], *arrays_of(problem), state.direction[task]
             )
         return state
 
@@ -67,16 +67,16 @@ class Dca:
             state.objective,
             state.longest,
             state.beta,
-            *_arrays(problem),
+            *arrays_of(problem),
         )
 
 
-def _arrays(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def arrays_of(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     return problem.p_x, problem.p_y, problem.p_y_given_x, problem.p_x_given_y
 
 
 @njit(nogil=True, cache=True)
-def _evaluate(
+def evaluate(
     log_p: FloatArray,
     p: FloatArray,
     beta: float,
@@ -146,7 +146,7 @@ def _step(
             for z in range(n_z):
                 first[x, z] = log_p[x, z] + direction[x, z]
         normalise_log_rows(first, p_first)
-        after_first = _evaluate(first, p_first, beta, p_x, p_y, p_y_given_x, p_x_given_y, next_direction)
+        after_first = evaluate(first, p_first, beta, p_x, p_y, p_y_given_x, p_x_given_y, next_direction)
 
         for x in range(n_x):
             for z in range(n_z):
@@ -173,7 +173,7 @@ def _step(
                         v = second[x, z] - first[x, z] - r
                         far[x, z] = log_p[x, z] + 2.0 * length * r + length * length * v
             normalise_log_rows(far, p_next)
-            after = _evaluate(far, p_next, beta, p_x, p_y, p_y_given_x, p_x_given_y, next_direction)
+            after = evaluate(far, p_next, beta, p_x, p_y, p_y_given_x, p_x_given_y, next_direction)
             if after <= after_first:
                 if length == longest[task]:
                     longest[task] *= 4.0
@@ -183,7 +183,7 @@ def _step(
                 after = np.inf
         if after == np.inf:
             normalise_log_rows(second, p_next)
-            after = _evaluate(second, p_next, beta, p_x, p_y, p_y_given_x, p_x_given_y, next_direction)
+            after = evaluate(second, p_next, beta, p_x, p_y, p_y_given_x, p_x_given_y, next_direction)
 
         # Past the last digit the plain step may raise L by a rounding error; it is a fixed point then.
         if after <= before:

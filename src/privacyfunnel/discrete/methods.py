@@ -36,7 +36,8 @@ class Method:
         Where a frontier looks first. From β = 1 on, Z = X is optimal; only the paper's solvers, which do not
         minimise L, find other points there.
     with_utility : str
-        "module:attribute" of a form of its own for `min_utility`, if it has one.
+        "module:attribute" of a form of its own for `min_utility`, if it has one: a function of problem and
+        utility, with `starts` also of these, tol and max_steps, that returns runs.
     full_rank : bool
         Whether it assumes that P(Y|X) has full row rank; a note says where that does not hold.
     proof : {"", "tried", "sought"}
@@ -83,6 +84,7 @@ METHODS = {
         # Measured on joints up to 10 × 10, β in [0.1, 10]: smaller penalties cycle more, larger ones are
         # slower.
         Method("splitting", f"{_HERE}.splitting:Splitting", parameter="penalty", default=2.0, seconds=2.0),
+        Method("em", f"{_HERE}.em:Em", with_utility=f"{_HERE}.em:em_with_utility", seconds=0.3),
         Method(
             "greedy",
             f"{_HERE}.deterministic:greedy",

@@ -16,19 +16,18 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from scipy.optimize import linprog
 
 from ..arrays import FloatArray
 from ..solution import Proof, Status, Target
 from .convex import Priced, least_priced
 from .exact.master import ROUNDING, Line
 from .exact.reduction import reduce
+from .linear import INFINITY, least_mixture
 from .problem import Problem
 
 INNER_SHARE = 0.2  # of the gap that is left, to which the best channel at new prices is found
 STALLED = 5  # rounds without any change
 HIGHEST = 1e9  # price, where what is asked for is free
-TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 def least_limited(
@@ -119,23 +118,24 @@ class _Found:
         costs, leaks = np.array(self.costs), np.array(self.leaks).T  # (k, n)
         kind, value = self.target.kind, self.target.value
         n, k = costs.size, len(leaks)
-        once = np.append(np.ones(n), 0.0)[None]
         if kind == "max_leakage":
-            objective, rows, limits = (
-                np.append(costs, 0.0),
-                np.hstack([leaks / value, np.zeros((k, 1))]),
-                np.ones(k),
-            )
-        else:  # the last variable is the largest leakage
+            objective, extra, most = costs, np.zeros((0, n)), np.ones(k)
+            leaks = leaks / value
+        else:  # one variable more, the largest leakage
             objective = np.append(value * costs if kind == "beta" else np.zeros(n), 1.0)
-            rows, limits = np.hstack([leaks, -np.ones((k, 1))]), np.zeros(k)
+            extra, most = np.zeros((0, n)), np.zeros(k)
         if kind == "min_utility":
-            rows = np.vstack([rows, np.append(costs, 0.0)])
-            limits = np.append(limits, max(self.nothing - value, costs.min()))
-        result = linprog(objective, rows, limits, once, [1.0], method="highs", options=TIGHT)
-        if result.status != 0:
+            extra, most = costs[None], np.append(most, max(self.nothing - value, costs.min()))
+        table = np.vstack([np.ones((1, n)), leaks, extra])
+        every = np.arange(len(table))
+        columns = [(every, table[:, j]) for j in range(n)]
+        if kind != "max_leakage":
+            columns.append((1 + np.arange(k), -np.ones(k)))
+        low = np.append(1.0, np.full(most.size, -INFINITY))
+        result = least_mixture(objective, columns, low, np.append(1.0, most))
+        if result is None:
             return None
-        shares, duals = np.maximum(result.x[:n], 0.0), np.maximum(-result.ineqlin.marginals, 0.0)
+        shares, duals = np.maximum(result[0][:n], 0.0), np.maximum(-result[1][1:], 0.0)
         shares /= shares.sum()
         p = np.zeros_like(self.cost)
         for j in np.flatnonzero(shares):
@@ -161,9 +161,10 @@ class _Found:
 def _told(p_x: FloatArray, table: FloatArray, p: FloatArray) -> float:
     """I(A;Y) in nats."""
     p_ya = (p_x[:, None] * table).T @ p
-    apart = p_ya.sum(axis=1, keepdims=True) * p_ya.sum(axis=0)
+    with np.errstate(divide="ignore"):  # products of tiny probabilities would underflow
+        apart = np.log(p_ya.sum(axis=1, keepdims=True)) + np.log(p_ya.sum(axis=0))
     here = p_ya > 0.0
-    return max(float((p_ya[here] * np.log(p_ya[here] / apart[here])).sum()), 0.0)
+    return max(float((p_ya[here] * (np.log(p_ya[here]) - apart[here])).sum()), 0.0)
 
 
 def _proof(line: Line, cost: FloatArray, prices: FloatArray, priced: Priced) -> Proof:

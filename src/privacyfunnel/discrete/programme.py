@@ -57,7 +57,11 @@ def least_programme(
     for _ in range(MOST_ROUNDS):
         solved = programme.solve()
         if solved is None:
-            break
+            # Near the most that a limit on lift allows, the few columns that began may not do.
+            if programme.chosen.all():
+                break
+            programme.add(np.ones_like(programme.chosen))
+            continue
         p, value, duals = solved
         history.append(value)
         new, arrays, reduced = programme.line(duals)
@@ -222,6 +226,7 @@ class _Programme:
             np.maximum(duals[n_x : self.first_limit].reshape(n_a, self.per_action), 0.0) / price_of_cost
         )
         slopes = np.zeros((n_a, self.table.shape[1]))
+        fitted = by_action.copy()
         at = 0
         for forms, limit, part in zip(self.forms, limits.tolist(), parts, strict=True):
             weights = by_action[:, at : at + len(forms)]
@@ -232,6 +237,7 @@ class _Programme:
             else:  # at most the limit's price
                 weights = weights * (limit / np.maximum(total, max(limit, 1e-300)))
             slopes += weights @ forms
+            fitted[:, at : at + len(forms)] = weights
             at += len(forms)
         slopes += by_action[:, at:] @ self.cone
         reduced = self.cost + self.table @ slopes.T
@@ -248,7 +254,7 @@ class _Programme:
         slack = reduce(self.problem).slack * (1.0 + float(np.abs(slopes).max()))
         bound = lowest - float(limits @ least) - ROUNDING * size - slack
         value = (bound - self.nothing) / total
-        arrays = {"costs": self.cost, "slopes": slopes, "prices": limits}
+        arrays = {"costs": self.cost, "prices": limits, "weights": fitted}
         return (
             Line(1.0 / total, value),
             arrays,

@@ -104,22 +104,31 @@ class Search:
         """The point of the method's own form for a least utility, where it has one."""
         if not self.method.with_utility:
             return
-        from .deterministic import as_channel
+        own = resolve_name(self.method.with_utility)
+        if self.method.starts:
+            o = self.options
+            runs = own(self.problem, min_utility, self._starts(), o.tol, o.max_steps, o.end)
+        else:
+            from .deterministic import as_channel
 
-        found = resolve_name(self.method.with_utility)(self.problem, min_utility)
-        run = Run(
-            Task(np.nan), as_channel(found.labels), np.nan, Status.FINISHED, found.n_rounds, found.history
-        )
-        self.n_steps += run.n_steps
-        self.points += self._points([run])
+            found = own(self.problem, min_utility)
+            channel, status = as_channel(found.labels), Status.FINISHED
+            runs = [Run(Task(np.nan), channel, np.nan, status, found.n_rounds, found.history)]
+        if runs:
+            self.n_steps += sum(run.n_steps for run in runs)
+            self.points += self._points(runs)
+
+    def _starts(self) -> list[FloatArray]:
+        options, starts = self.options, []
+        for n_z in options.n_z:
+            starts += random_starts(options.seed, options.method, self.problem.n_x, n_z, options.n_starts)
+        return starts
 
     def _tasks(self, betas: Sequence[float], warm: Sequence[FloatArray]) -> list[Task]:
         options = self.options
         if not self.method.starts:
             return [Task(beta) for beta in betas]
-        starts = list(warm)
-        for n_z in options.n_z:
-            starts += random_starts(options.seed, options.method, self.problem.n_x, n_z, options.n_starts)
+        starts = [*warm, *self._starts()]
         return [
             Task(beta, parameter, start)
             for beta in betas

@@ -103,7 +103,8 @@ def solve(
         For `population`: other records of the population, instead of a third of these.
     method : str
         ``exact`` (with a certificate), ``dca`` (monotone, the default local solver), ``dca-ridge`` and
-        ``dca-sparse`` (the paper's two), ``greedy``, ``submodular`` (deterministic maps), ``splitting``.
+        ``dca-sparse`` (the paper's two), ``em`` and ``splitting`` (baselines), ``greedy``,
+        ``submodular`` (deterministic maps).
         ``auto`` tries ``exact`` for 20 seconds (or `time_limit`, if that is less). If that proves no optimum,
         ``dca`` goes on from its release, and the bound is kept. `Solution.method` and `Solution.notes` say
         what was done.
@@ -141,7 +142,7 @@ def solve(
     begun = time.perf_counter()
     require_joint(joint, "solve")
     check_method(method, n_z)
-    measures = check_measures(joint, utility, leakage, max_lift, [method], max_leakage)
+    measures = check_measures(joint, utility, leakage, max_lift, [method], max_leakage, n_z)
     if population is not None or held_out is not None:
         given: dict[str, Any] = {
             "max_lift": max_lift,
@@ -232,7 +233,7 @@ def frontier(
     methods = check_methods(method, n_z)
     limits = check_limits(time_limit, node_limit)
     spent = check_betas(betas) if betas is not None else whole_number("n_points", n_points)
-    measures = check_measures(joint, utility, leakage, max_lift, methods)
+    measures = check_measures(joint, utility, leakage, max_lift, methods, n_z=n_z)
     problem = Problem(joint, measures)
     seed = as_seed(rng)
     ways = []

@@ -37,6 +37,8 @@ __all__ = [
     "write_table",
 ]
 
+FEW = 5_000  # records of a batch that are counted without importing what groups millions
+
 
 def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
     """A CSV or Parquet file, by the ending of its name, with its columns known and no record read yet."""
@@ -96,7 +98,10 @@ def read_joint(
     try:
         with progress_bar(f"Reading {os.path.basename(table.path)}", progress) as report:
             for batch in table.batches(columns, letters=columns, report=report):
-                counter.update_frame(pa.Table.from_batches([batch]))
+                if isinstance(table, CsvFile) and batch.num_rows <= FEW:
+                    counter.update_texts({name: batch.column(name).to_pylist() for name in columns})
+                else:
+                    counter.update_frame(pa.Table.from_batches([batch]))
         return counter.to_joint()
     except InvalidInputError as error:
         if str(error).startswith(table.path):

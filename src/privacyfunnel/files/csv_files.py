@@ -196,12 +196,14 @@ def _sliced(batch: Any) -> Iterator[Any]:
 
 def _without_empty(batch: Any, letters: Sequence[str]) -> Any:
     """The batch with empty texts of the named columns as missing values."""
+    import pyarrow as pa
     from pyarrow import compute
 
     for name in letters:
-        full = compute.not_equal(batch.column(name), "")
+        # By length: comparing with "" would make a scalar of it, for which pyarrow imports pandas.
+        full = compute.binary_length(batch.column(name)).cast(pa.bool_())
         if compute.min(full).as_py() is False:
-            values = compute.if_else(full, batch.column(name), None)
+            values = compute.if_else(full, batch.column(name), pa.nulls(1, batch.column(name).type)[0])
             batch = batch.set_column(batch.schema.get_field_index(name), name, values)
     return batch
 

@@ -21,7 +21,7 @@ from ..batch import Task, random_starts, run_tasks
 from ..problem import Problem
 from .engine import Engine, Limits, Outcome, Watcher
 from .master import ROUNDING, Line
-from .perfect import perfect_release
+from .perfect import perfect_release, proved_release
 from .pricing import n_faces
 from .reduction import Reduction, reduce
 from .release import ROUND_OFF, claim, evaluate, objective_of, tidied
@@ -71,7 +71,8 @@ def solve_exact(
         outcome = Outcome(p, Line(0.0, 0.0), Status.OPTIMAL, np.empty(0), 0, 0, 0)
     else:
         engine = _engine(_searched(problem, target), n_workers, seed)
-        if isinstance(engine, Engine) and problem.measures.plain:
+        # Pairs are priced exactly from the first round on: local solutions would cost more than they save.
+        if isinstance(engine, Engine) and problem.measures.plain and not engine.pricing.in_pairs:
             betas = [target.value] if target.kind == "beta" else np.geomspace(0.01, 0.99, N_BETAS).tolist()
             offer_local_solutions(engine, betas, seed)
         with status_line("Solving with exact", progress) as show:
@@ -207,7 +208,7 @@ def _widest_gap(front: Frontier) -> Target | None:
 
 def perfect_solution(problem: Problem) -> Solution:
     """See `privacyfunnel.perfect_privacy`."""
-    p, most = perfect_release(reduce(problem))
+    p, most, prices = proved_release(reduce(problem))
     status, bound = claim(problem, p, FREE, Status.OPTIMAL, -most, KNOWN * problem.tol_unit(FREE.kind))
     return Solution(
         joint=problem.joint,
@@ -217,6 +218,9 @@ def perfect_solution(problem: Problem) -> Solution:
         target=FREE,
         measures=problem.asked,
         lower_bound=problem.outer(FREE.kind, bound),
+        proof=None
+        if prices is None
+        else Proof("private", np.inf, most, {"prices": _by_letter(problem, prices)}),
     )
 
 
@@ -280,11 +284,13 @@ def _require_reachable(
     if target.value <= best + ROUND_OFF:
         return
     unit, scale = problem.utility_unit, problem.asked.scale
-    proved = "proved impossible" if target.value > most else "not reached"
+    # Over finite actions other answers may do better than all that was looked at.
+    among = problem.finite and scale.utility != "cost"
+    proved = "proved impossible" if target.value > most and not among else "not reached"
+    none = "" if among else f", and none has more than {most / unit:.6g}"
     raise InfeasibleError(
         f"solve: min_utility = {asked.value:g}{scale.utility_unit} with max_lift = {scale.max_lift:g} bit is "
-        f"{proved}: the most useful release found has {best / unit:.6g}, and none has more than "
-        f"{most / unit:.6g}. Ask for less, or allow more.",
+        f"{proved}: the most useful release found has {best / unit:.6g}{none}. Ask for less, or allow more.",
         names=("min_utility", "max_lift"),
     )
 
@@ -293,10 +299,16 @@ def _proof(problem: Problem, line: Line) -> Proof | None:
     """What anybody can check the line of a search with; prices of classes are those of their letters."""
     if line.prices is None:
         return None
-    prices = np.full(problem.n_x, np.nan)
-    for group, price in zip(reduce(problem).members, line.prices.tolist(), strict=True):
-        prices[group] = price
-    return Proof("posteriors", line.beta, line.value, {"prices": prices, "largest": np.array(line.largest)})
+    arrays = {"prices": _by_letter(problem, line.prices), "largest": np.array(line.largest)}
+    return Proof("posteriors", line.beta, line.value, arrays)
+
+
+def _by_letter(problem: Problem, prices: FloatArray) -> FloatArray:
+    """The prices of classes for each of their letters; NaN for letters that were left out as negligible."""
+    found = np.full(problem.n_x, np.nan)
+    for group, price in zip(reduce(problem).members, prices.tolist(), strict=True):
+        found[group] = price
+    return found
 
 
 def _watcher(show: object, problem: Problem, kind: str) -> Watcher | None:

@@ -18,11 +18,10 @@ from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_matrix
 
 from ...arrays import FloatArray
 from ...errors import InvalidInputError
+from ..linear import least_mixture
 from .master import ROUNDING
 from .pricing import n_faces
 from .reduction import Posterior, Reduction
@@ -44,32 +43,35 @@ class Vertex:
 def perfect_release(reduction: Reduction) -> tuple[FloatArray, float]:
     """The channel (n_x, n_z) on the problem's letters, and an upper bound on the utility at leakage 0, in
     inner units."""
+    return proved_release(reduction)[:2]
+
+
+def proved_release(reduction: Reduction) -> tuple[FloatArray, float, FloatArray | None]:
+    """The same, and the prices λ of the classes that prove the bound, if it took any."""
     # P(X) itself is one of them, and is there even when all others are lost to rounding.
     constant = Vertex(Posterior(np.arange(reduction.n), reduction.p), 0.0)
     vertices = [*private_vertices(reduction), constant]
     spread = np.array([reduction.loss_of(vertex.posterior) for vertex in vertices])
-    sizes = [vertex.posterior.letters.size for vertex in vertices]
-    rows = np.concatenate([vertex.posterior.letters for vertex in vertices])
-    shares = np.concatenate([vertex.posterior.shares for vertex in vertices])
-    columns = np.repeat(np.arange(len(vertices)), sizes)
-    table = coo_matrix((shares, (rows, columns)), shape=(reduction.n, len(vertices))).tocsc()
-    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    result = linprog(spread, A_eq=table, b_eq=reduction.p, method="highs", options=options)
-    if result.status != 0:
+    columns = [(vertex.posterior.letters, vertex.posterior.shares) for vertex in vertices]
+    result = least_mixture(spread, columns, reduction.p, reduction.p)
+    if result is None:
         # The constant release is one of the columns, so only rounding can make this happen.
-        return np.ones((reduction.problem.n_x, 1)), _given_away(reduction, reduction.loss, 0.0)
-    prices = -result.eqlin.marginals
+        return np.ones((reduction.problem.n_x, 1)), _given_away(reduction, reduction.loss, 0.0), None
+    weights, prices = result[0], -result[1]
     errors = np.array([vertex.error for vertex in vertices])
     # |H(q) − H(q')| ≤ ε log(n/ε) + ε for an error ε in all.
     log_errors = np.log(np.maximum(errors, 1e-300))
     # A variance moves by at most ε times the largest squared distance, a cost by ε times the largest.
+    sizes = [letters.size for letters, _ in columns]
     n, steepest = max(*sizes, reduction.pair_table.shape[1]), float(reduction.pair_table.max())
     uncertain = errors * (np.abs(prices).max() + np.log(n) + 1.0 - log_errors + steepest)
-    largest = float((-spread - table.T @ prices + uncertain).max())
+    paid = np.array([shares @ prices[letters] for letters, shares in columns])
+    largest = float((-spread - paid + uncertain).max())
     most = reduction.loss + float(prices @ reduction.p) + largest
-    used = np.flatnonzero(result.x > 1e-13)
-    channel = reduction.expand([vertices[j].posterior for j in used], result.x[used])
-    return channel, _given_away(reduction, most, float(np.abs(prices) @ reduction.p) + abs(largest))
+    used = np.flatnonzero(weights > 1e-13)
+    channel = reduction.expand([vertices[j].posterior for j in used], weights[used])
+    most = _given_away(reduction, most, float(np.abs(prices) @ reduction.p) + abs(largest))
+    return channel, most, prices
 
 
 def _given_away(reduction: Reduction, most: float, terms: float) -> float:
