@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import typer
-from cli_tables import Run, write_csv
+from cli_tables import Run
 
 import privacyfunnel as pf
 from privacyfunnel.cli.budget import BUDGETS, Budget, share
@@ -38,10 +37,9 @@ def test_every_way_to_say_it() -> None:
         "max_success": {"max_leakage": 0.6, "leakage": "success"},
         "max_advantage": {"max_leakage": 0.6, "leakage": "success"},
         "max_parity": {"max_leakage": 0.1, "leakage": "parity"},
-        "remove": {"max_leakage": 0.9 * told},
+        "remove": {"max_leakage": 0.9 * told, "leakage": "information"},
     }
-    assert {"max_leakage", *expected} == set(BUDGETS)
-    for kind in expected:
+    for kind in BUDGETS:
         budget = Budget(kind, 0.6 if kind == "max_success" else 0.1)
         arguments = budget.arguments(joint)
         assert arguments["max_leakage"] == pytest.approx(expected[kind]["max_leakage"])
@@ -63,7 +61,7 @@ def test_success(pfunnel: Run, people: Path) -> None:
     limit = f"{100 * values['leakage']:.4f}%"
     ended = pfunnel("solve", people, *SOLVE, "--max-success", limit)
     assert ended.code == 0
-    assert "From it the best guess of sex is right for" in ended.out.splitlines()[0]
+    assert "guess of sex is right for" in ended.out.splitlines()[0]
     assert f"sex is guessed at most {100 * values['leakage']:.4g}" in " ".join(ended.out.split())
 
 
@@ -76,7 +74,7 @@ def test_a_share_of_the_leak_is_removed(pfunnel: Run, people: Path) -> None:
 def test_parity(pfunnel: Run, people: Path) -> None:
     ended = pfunnel("solve", people, *SOLVE, "--max-parity", "5%")
     assert ended.code == 0
-    assert "No rule that sees it alone selects shares of two values of sex" in ended.out.splitlines()[0]
+    assert "no rule on z treats two groups of sex" in " ".join(ended.out.split())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +83,7 @@ def test_parity(pfunnel: Run, people: Path) -> None:
         (["--max-success", "10%"], "--max-success: 10 % is impossible"),
         (["--max-success", "70"], "70% or 0.7"),
         (["--remove", "90%", "--beta", "1"], "got --beta and --remove"),
-        (["--max-success", "70%", "--leakage", "parity"], "leave --leakage out"),
+        (["--max-success", "70%", "--leakage", "parity"], "--max-success is about success"),
         ([], "got none"),
     ],
 )
@@ -94,13 +92,3 @@ def test_bad_input_is_one_line(pfunnel: Run, people: Path, arguments: list[str],
     assert (ended.code, ended.out) == (2, "")
     assert words in ended.err
     assert ended.err.count("\n") == 1
-
-
-def test_more_than_two_private_values(pfunnel: Run, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    rows = [[str(rng.integers(3)), str(rng.integers(4))] for _ in range(300)]
-    table = write_csv(tmp_path / "t.csv", rows, ["race", "city"])
-    ended = pfunnel("solve", table, "--public", "city", "--private", "race", "--max-success", "70%")
-    assert ended.code == 2
-    assert "with 3 private values" in ended.err
-    assert "merge private values into two" in ended.err

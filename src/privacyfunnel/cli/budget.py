@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import InfeasibleError, InvalidInputError
+from ..errors import InfeasibleError
 from .options import Option
 
 if TYPE_CHECKING:
@@ -31,12 +31,8 @@ def _share(help: str) -> Option:
     return Option(help, kind=str, metavar="SHARE", check=share)
 
 
-#: Ways to say how much may be told; each becomes `max_leakage` of a measure, which most of them name.
+#: Ways to say how much may be told, besides --max-leakage; each becomes that limit of a measure.
 BUDGETS = {
-    "max_leakage": Option(
-        "Target: the most utility with at most this leakage; I(Z;Y) in bits, with --leakage success or "
-        "parity a share, such as 0.7."
-    ),
     "max_success": _share(
         "Target: the most utility while nobody who sees z guesses the private column more often than this, "
         "such as 70%."
@@ -57,28 +53,21 @@ BUDGETS = {
 
 @dataclass(frozen=True)
 class Budget:
-    """One limit that names its measure: which of `BUDGETS`, and how much."""
+    """One limit: which of `BUDGETS`, and how much."""
 
     kind: str
     value: float
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Budget | None:
-        """The limit among the options, if there is one; `max_leakage` goes by --leakage."""
-        for name in [name for name in BUDGETS if name != "max_leakage" and given[name] is not None]:
-            if given["leakage"] != "information":
-                raise InvalidInputError(
-                    f"{name} says what telling means, and so does leakage; leave leakage out.",
-                    names=(name, "leakage"),
-                )
-            return cls(name, given[name])
-        return None
+        """The limit among the options, if there is one."""
+        return next((cls(name, given[name]) for name in BUDGETS if given[name] is not None), None)
 
     def arguments(self, joint: Joint) -> dict[str, Any]:
         """What `solve` is asked for: the limit in bits or as a share, and the measure."""
         chance = float(joint.p_y.max())
         if self.kind == "remove":
-            return {"max_leakage": (1 - self.value) * joint.mutual_information}
+            return {"max_leakage": (1 - self.value) * joint.mutual_information, "leakage": "information"}
         if self.kind == "max_parity":
             return {"max_leakage": self.value, "leakage": "parity"}
         limit = min(chance + self.value, 1.0) if self.kind == "max_advantage" else self.value

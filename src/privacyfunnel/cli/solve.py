@@ -36,6 +36,10 @@ TARGETS = {
         "Target: the least leakage with at least this utility; I(Z;X) in bits unless --utility says "
         "otherwise."
     ),
+    "max_leakage": Option(
+        "Target: the most utility with at most this leakage; I(Z;Y) in bits, with --leakage success or "
+        "parity a share, such as 0.7."
+    ),
     **BUDGETS,
 }
 KEEP = columns(
@@ -63,9 +67,9 @@ def solve(
 ) -> None:
     """Find what to release of the public columns: useful, and telling little about the private ones.
 
-    Takes exactly one target: --beta, --min-utility, or a limit on what is told: --max-leakage in bits,
-    --max-success, --max-advantage or --max-parity in shares of people, --remove as a share of what the public
-    columns tell. 'pfunnel frontier' shows what is possible.
+    Takes exactly one target: --beta, --min-utility, or a limit on what is told: --max-leakage in the unit of
+    --leakage, --max-success, --max-advantage or --max-parity in shares of people, --remove as a share of what
+    the public columns tell. 'pfunnel frontier' shows what is possible.
 
     The joint distribution is estimated from the records of DATA. Prints the utility and leakage of the
     release found, exact on these records, and a 95 % interval for its leakage in bits on the population that
@@ -79,7 +83,6 @@ def solve(
             f"{' and '.join(named) or 'none'}.",
             names=targets,
         )
-    budget = Budget.of(more)
     more["delimiter"] = delimiter
     problem = Problem(data, public, private, [method], more, more["keep"] or ())
     check_outputs([output], [data])
@@ -89,7 +92,14 @@ def solve(
 
     joint = problem.read(to_be_saved=output is not None)
     beside = problem.read_kept()
+    budget = Budget.of(targets)
     asked = {name: targets[name] for name in named} if budget is None else budget.arguments(joint)
+    if budget is not None and more["leakage"] not in ("information", asked["leakage"]):
+        raise InvalidInputError(
+            f"{budget.kind} is about {asked['leakage']}, and leakage says {more['leakage']}; leave one of "
+            "them out.",
+            names=(budget.kind, "leakage"),
+        )
     solution = find(joint, method=method, **{**problem.settings, **asked})
     raise_if_interrupted([solution.status])
     values = _values(data, joint, solution, more["seed"]) | {"output": output}
@@ -140,7 +150,7 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str, budget
 
     joint, measures, interval = solution.joint, values["measures"], values["leakage_interval"]
     facts = [
-        ("Asked for", asked_fact(solution) if budget is None else budget.words(solution.joint), ""),
+        ("Asked for", asked_fact(solution) if budget is None else budget.words(joint), ""),
         ("Utility", *utility_fact(solution)),
         ("Leakage", *leakage_fact(solution)),
     ]
