@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-MINUTES = ("known", "scaling", "exact", "learned-speed", "audit", "sweep", "walks")
+MINUTES = ("known", "scaling", "exact", "many", "learned-speed", "audit", "sweep", "walks")
 LONGER = ("learned-stability", "learned-mnist", "learned-adult")
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)

@@ -16,7 +16,7 @@ from ..joint import Joint
 from ..measures import Distance, Measures, Task
 from ..parallel import n_workers
 from ..progress import progress_bar
-from ..solution import Solution
+from ..solution import Solution, Target
 from ..tradeoff import Frontier
 from ..uncertainty import few_records
 from .arguments import (
@@ -167,7 +167,8 @@ def solve(
     )
     insist = METHODS[method].proof == "sought"
     proving = insist or (METHODS[method].proof == "tried" and n_z is None)
-    check_size(problem, options, whole=proving or target.kind != "beta")
+    if not (proving and _without_tables(problem, target)):
+        check_size(problem, options, whole=proving or target.kind != "beta")
     if not measures.plain:
         solution = solve_measured(problem, options, target, limits, progress, insist=insist)
     elif proving:
@@ -249,13 +250,14 @@ def frontier(
             n_jobs=n_jobs,
             **own,
         )
-        check_size(problem, options, whole=True)
         proof = METHODS[name].proof
         proving = (
             not measures.plain
             or proof == "sought"
             or (proof == "tried" and n_z is None and _likely_provable(problem))
         )
+        if not (proving and _without_tables(problem)):
+            check_size(problem, options, whole=True)
         ways.append((options, proving))
     fronts = [
         _prove_frontier(problem, options, spent, limits, progress)
@@ -369,3 +371,10 @@ def _likely_provable(problem: Problem) -> bool:
     from .exact.entry import likely_provable
 
     return likely_provable(problem)
+
+
+def _without_tables(problem: Problem, target: Target | None = None) -> bool:
+    """Whether a proof needs no table of letters and symbols: a binary Y, unless nothing at all may leak."""
+    from .exact.entry import FREE, in_clusters
+
+    return target != FREE and in_clusters(problem)
