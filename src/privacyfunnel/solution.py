@@ -52,6 +52,10 @@ class Status(Enum):
         "The optimum could not be proved to this tolerance, because of rounding; the bound holds for what "
         "was proved. Raise tol, or merge rare letters."
     )
+    TOO_LARGE = (
+        "The optimum could not be proved to this tolerance: there are too many letters. The bound holds for "
+        "what was proved. Raise tol, or merge rare letters."
+    )
     NOT_FINITE = (
         "A step produced numbers that are not finite; the best iterate before it is returned. "
         "Raise alpha or use method='dca'."

@@ -23,6 +23,8 @@ _SHORT = 32
 _CHUNK = 1 << 16
 # Below this many entries a table is quicker to compute with as an array, and so is one of few zeros.
 _SMALL, _FULL = 1 << 18, 0.2
+# Entries that rows of P(Z), for letters that do not occur, may take: 80 MB.
+_FILLED = 5_000_000
 
 
 class SparseChannel:
@@ -308,6 +310,23 @@ def below(channel: SparseChannel, row: FloatArray) -> SparseChannel:
         np.concatenate([channel.probabilities, row[there]]),
     )
     return SparseChannel(indptr, symbols, values, channel.n_z)
+
+
+def with_other_rows(channel: SparseChannel, rows: IntArray, p_rows: FloatArray, n_x: int) -> SparseChannel:
+    """The table of n_x rows of which `rows`, of probabilities `p_rows`, are those of the channel.
+
+    The others, for letters that do not occur, are P(Z), which tells nothing about them; where that would be
+    more than `_FILLED` entries, the row of the most probable letter.
+    """
+    if rows.size == n_x and np.array_equal(rows, np.arange(n_x)):
+        return channel
+    p_z = p_rows @ channel
+    whole = below(channel, p_z / p_z.sum())
+    missing = n_x - rows.size
+    other = len(channel) if missing * channel.n_z <= _FILLED else int(np.argmax(p_rows))
+    place = np.full(n_x, other)
+    place[rows] = np.arange(rows.size)
+    return whole[place]
 
 
 @overload

@@ -20,6 +20,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..measures import Distance, Task
 from ..solution import Proof, Status, Target
+from ..sparse import SparseChannel
 from .exact.engine import Limits, Outcome, Watcher, line_without_search
 from .exact.master import Line
 from .exact.reduction import entropy_nats, reduce
@@ -85,6 +86,7 @@ class ActionEngine:
             return np.inf
         whole = Target("max_leakage", self.problem.evaluate(np.eye(self.problem.n_x))[1])
         outcome = self.solve(whole, limits)
+        assert not isinstance(outcome.p, SparseChannel)
         self.fullest = outcome.p
         if self.first.answers is not None:  # near the end of what is useful no other answers will do
             self.actions = self.first = with_means(self.problem, self.first, outcome.p)[0]

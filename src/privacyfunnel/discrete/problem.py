@@ -15,6 +15,7 @@ from ..joint import Joint
 from ..measures import Distance, Measures, Task, largest_lift
 from ..mechanism import TableMechanism
 from ..solution import Target
+from ..sparse import Channel, SparseChannel, with_other_rows
 
 _Number = TypeVar("_Number", float, FloatArray)
 NATS_PER_BIT = float(np.log(2.0))
@@ -97,11 +98,13 @@ class Problem:
         """Rank of P(Y|X)."""
         return int(np.linalg.matrix_rank(self.p_y_given_x))
 
-    def embed(self, p_z_given_x: FloatArray) -> FloatArray:
+    def embed(self, p_z_given_x: Channel) -> Channel:
         """The channel on the full alphabet of X.
 
         A letter that never occurs is released as a draw from P(Z), which tells nothing about it.
         """
+        if isinstance(p_z_given_x, SparseChannel):
+            return with_other_rows(p_z_given_x, self.rows, self.p_x, self.joint.n_x)
         if self.n_x == self.joint.n_x:
             return p_z_given_x
         p_z = self.p_x @ p_z_given_x
@@ -190,7 +193,7 @@ class Problem:
         """The inner β of a β of 1; 1 where both are information, to the last bit."""
         return self.leakage_unit / self.utility_unit
 
-    def evaluate(self, p_z_given_x: FloatArray) -> tuple[float, float]:
+    def evaluate(self, p_z_given_x: Channel) -> tuple[float, float]:
         """Utility of a channel, and its leakage beyond that of saying nothing, in inner units."""
         utility = self.measures.utility_of(self.p_x, p_z_given_x)
         leakage = self.measures.leakage_of(self.p_xy, p_z_given_x) - self.measures.without_release(self.p_y)
@@ -223,7 +226,7 @@ class Problem:
             return self.leakage_unit
         return 1.0 if isinstance(self.measures.utility, Distance) else self.utility_unit
 
-    def mechanism(self, p_z_given_x: FloatArray) -> TableMechanism:
+    def mechanism(self, p_z_given_x: Channel) -> TableMechanism:
         """What releases through this channel, for the full alphabet of the joint."""
         return TableMechanism.for_joint(self.joint, self.embed(p_z_given_x))
 

@@ -177,7 +177,8 @@ def solve(
     )
     insist = METHODS[method].proof == "sought"
     proving = insist or (METHODS[method].proof == "tried" and n_z is None)
-    check_size(problem, options, whole=proving or target.kind != "beta")
+    if not (proving and _without_tables(problem, target)):
+        check_size(problem, options, whole=proving or target.kind != "beta")
     if not measures.plain:
         solution = solve_measured(problem, options, target, limits, progress, insist=insist)
     elif proving:
@@ -261,11 +262,12 @@ def frontier(
             n_jobs=n_jobs,
             **own,
         )
-        check_size(problem, options, whole=True)
         proof = METHODS[name].proof
         way = "prove" if not measures.plain or proof == "sought" else "search"
         if way == "search" and proof == "tried" and n_z is None:
             way = _way_to_try(problem)
+        if not (way == "prove" and _without_tables(problem)):
+            check_size(problem, options, whole=True)
         ways.append((options, way))
     fronts = []
     for options, way in ways:
@@ -397,3 +399,10 @@ def _way_to_try(problem: Problem) -> str:
     if likely_provable(problem):
         return "prove"
     return "both" if problem.n_y > 2 and worth_trying(problem, Target("beta", 0.5)) else "search"
+
+
+def _without_tables(problem: Problem, target: Target | None = None) -> bool:
+    """Whether a proof needs no table of letters and symbols: a binary Y, unless nothing at all may leak."""
+    from .exact.entry import FREE, in_clusters
+
+    return target != FREE and in_clusters(problem)

@@ -36,7 +36,7 @@ def solve_with_proof(
     while, if a proof can be begun at all, and returns what `dca` found.
     """
     from .exact.engine import Limits
-    from .exact.entry import solve_exact, worth_trying
+    from .exact.entry import MOST_LETTERS, solve_exact, worth_trying
 
     if not insist and not worth_trying(problem, target):
         local = solve_locally(problem, options, target, progress)
@@ -49,6 +49,9 @@ def solve_with_proof(
     found = solve_exact(problem, target, within, n_workers(options.n_jobs), options.seed, progress)
     if found.status in (Status.OPTIMAL, Status.INTERRUPTED):
         return found
+    if problem.n_x > MOST_LETTERS and problem.n_y == 2:
+        note = "dca was left out: it needs tables of all letters and symbols."
+        return replace(found, notes=(*found.notes, note))
     if insist:
         options = replace(options, end=time.perf_counter() + max(seconds, AUTO_SECONDS))
     start = np.ascontiguousarray(found.mechanism.p_z_given_x[problem.rows])  # on the letters that occur

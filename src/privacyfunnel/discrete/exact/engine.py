@@ -16,6 +16,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...solution import Status, Target
+from ...sparse import Channel, SparseChannel
 from ..problem import NATS_PER_BIT, Problem
 from .master import ROUNDING, Duals, Line, Master
 from .pricing import WORTHWHILE, Priced, Pricing, letter_posterior
@@ -49,7 +50,7 @@ class Limits:
 class Outcome:
     """The best release found and the best line proved below all of them (nats)."""
 
-    p: FloatArray  # (n_x, n_z) on the problem's letters; constraints hold but for rounding
+    p: Channel  # (n_x, n_z) on the problem's letters; constraints hold but for rounding
     line: Line
     status: Status
     history: FloatArray  # objective by round
@@ -89,6 +90,7 @@ class Engine:
             return np.inf
         whole = Target("max_leakage", self.problem.evaluate(np.eye(self.problem.n_x))[1])
         outcome = self.solve(whole, limits)
+        assert not isinstance(outcome.p, SparseChannel)
         self.fullest = outcome.p
         return -outcome.line.bound(whole)
 
@@ -96,8 +98,12 @@ class Engine:
         """Offer the posteriors of a channel as columns."""
         self.pool += self.reduction.posteriors(p_z_given_x)
 
-    def solve(self, target: Target, limits: Limits, watch: Watcher | None = None) -> Outcome:
+    def solve(
+        self, target: Target, limits: Limits, watch: Watcher | None = None, near: Duals | None = None
+    ) -> Outcome:
+        """Solve one target; `near` are prices that are thought to be close to the optimal ones."""
         run = _Run(self, target, limits, watch)
+        run.near = near
         try:
             status = run.loop()
         except KeyboardInterrupt:
@@ -148,9 +154,10 @@ class _Run:
         self.bound = self.line.bound(target)
         # A utility counts 1/β of the reduced values: what is not worth a column depends on it.
         self.share_of_tol = 0.05 * limits.tol
+        self.near: Duals | None = None
 
     def loop(self) -> Status:
-        center: Duals | None = None  # the prices with the best bound that pricing suggests, proved or not
+        center = self.near  # the prices with the best bound that pricing suggests, proved or not
         hoped = -np.inf  # that bound
         tol = 0.97 * self.limits.tol  # the rest is for the round-off of the programme
         known, since = (np.inf, -np.inf, -np.inf), 0

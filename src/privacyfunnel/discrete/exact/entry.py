@@ -15,18 +15,21 @@ from ...errors import InfeasibleError
 from ...measures import largest_lift
 from ...progress import progress_bar, status_line
 from ...solution import Proof, Solution, Status, Target
+from ...sparse import Channel, SparseChannel
 from ...tradeoff import Frontier, TradeoffPoint
 from ..actions import ActionEngine, Answered
 from ..batch import Task, random_starts, run_tasks
 from ..problem import Problem
 from .coarser import Coarser, best_coarser
 from .engine import Engine, Limits, Outcome, Watcher
+from .many import Dealt, ManyEngine
 from .master import ROUNDING, Line
 from .perfect import n_sets, perfect_release, proved_release
 from .reduction import Reduction, reduce
 from .release import ROUND_OFF, claim, evaluate, objective_of, tidied
 
 MOST_LETTERS = 1000  # with distinct P(Y|x)
+MANY = 200  # letters from which on clusters of them come first, for a binary Y
 MOST_PAIRS = 20_000_000  # pairs of such letters times letters of Y: seconds to find those that get on
 MOST_SETS = 200_000  # of letters that perfect privacy lists on the way to something else
 # Local starts that are offered as columns: of each β, where it is not given of this many.
@@ -39,8 +42,15 @@ SHARES = (0.3, 0.6, 0.9)  # of the utility there is, for which a frontier over f
 FREE = Target("max_leakage", 0.0)
 
 
+def in_clusters(problem: Problem) -> bool:
+    """Whether letters are many, and solved in clusters, without any table of letters and symbols."""
+    return problem.measures.plain and problem.n_y <= 2 and problem.n_x > MANY
+
+
 def likely_provable(problem: Problem) -> bool:
     """Whether a certificate is likely within minutes: measured in benchmarks/exact.py."""
+    if in_clusters(problem):
+        return True
     reduction = reduce(problem)
     if reduction.channel.shape[1] == 2:
         return reduction.n <= MOST_LETTERS
@@ -49,9 +59,13 @@ def likely_provable(problem: Problem) -> bool:
 
 def worth_trying(problem: Problem, target: Target) -> bool:
     """Whether a proof can be begun, and left again, within seconds."""
+    reduction = reduce(problem)
+    n = reduction.n
     if target == FREE:
-        return likely_provable(problem)  # the listing of perfectly private posteriors has no time limit
-    n = reduce(problem).n
+        # The listing of perfectly private posteriors has no time limit.
+        return n_sets(reduction) <= MOST_SETS if problem.n_y > 2 else n <= MOST_LETTERS
+    if in_clusters(problem):
+        return True
     return n <= MOST_LETTERS and n * n * problem.n_y <= MOST_PAIRS
 
 
@@ -122,7 +136,7 @@ def _first_limits(problem: Problem, limits: Limits) -> Limits:
 def _coarser(
     problem: Problem,
     target: Target,
-    p: FloatArray,
+    p: Channel,
     outcome: Outcome,
     bound: float,
     limits: Limits,
@@ -147,12 +161,16 @@ def _coarser(
         return None
 
 
-def _engine(problem: Problem, n_workers: int, seed: np.random.SeedSequence) -> Engine | ActionEngine:
-    """What solves the problem: over all posteriors, or over finite actions."""
+def _engine(
+    problem: Problem, n_workers: int, seed: np.random.SeedSequence
+) -> Engine | ActionEngine | ManyEngine:
+    """What solves the problem: over all posteriors, from clusters of letters on, or over finite actions."""
+    if in_clusters(problem):
+        return ManyEngine(problem, n_workers, seed)
     return ActionEngine(problem) if problem.finite else Engine(problem, n_workers, seed)
 
 
-def _bound(problem: Problem, p: FloatArray, target: Target, outcome: Outcome) -> float:
+def _bound(problem: Problem, p: Channel, target: Target, outcome: Outcome) -> float:
     """The bound of an outcome on what is minimised. One for finite actions does not hold for answers in
     between, and the release found may have better ones."""
     bound = outcome.line.bound(target)
@@ -220,7 +238,7 @@ def _above_lines(front: Frontier) -> Frontier:
     return replace(front, support_lines=tuple(lines))
 
 
-def _point(problem: Problem, p: FloatArray, settings: dict[str, Any], status: Status | None) -> TradeoffPoint:
+def _point(problem: Problem, p: Channel, settings: dict[str, Any], status: Status | None) -> TradeoffPoint:
     measures = problem.measures
     utility, leakage = measures.utility_of(problem.p_x, p), measures.leakage_of(problem.p_xy, p)
     return TradeoffPoint(utility, leakage, "exact", problem.mechanism(p), settings, status)
@@ -281,10 +299,10 @@ def offer_local_solutions(engine: Engine, betas: Sequence[float], seed: np.rando
         engine.add(run.p)
 
 
-def _without_search(problem: Problem, asked: Target, target: Target) -> tuple[FloatArray, float] | None:
+def _without_search(problem: Problem, asked: Target, target: Target) -> tuple[Channel, float] | None:
     """Channel and bound where the answer is known: nothing asked for, everything allowed, or nothing to
     tell."""
-    nothing, everything = np.ones((problem.n_x, 1)), np.eye(problem.n_x)
+    nothing, everything = np.ones((problem.n_x, 1)), SparseChannel.identity(problem.n_x)
     if target.kind != "max_leakage" and target.value == 0.0:
         return nothing, 0.0
     utility, leakage = evaluate(problem, everything)
@@ -325,7 +343,7 @@ def _limited(problem: Problem, target: Target) -> Target:
 
 
 def _require_reachable(
-    problem: Problem, asked: Target, target: Target, most: float, fullest: FloatArray | None
+    problem: Problem, asked: Target, target: Target, most: float, fullest: Channel | None
 ) -> None:
     """InfeasibleError where the limit on lift leaves no release that is as useful as was asked for."""
     best = np.inf if fullest is None else evaluate(problem, fullest)[0]
@@ -360,9 +378,8 @@ def _proof(problem: Problem, line: Line, coarser: Coarser | None) -> Proof | Non
 
 def _by_letter(problem: Problem, prices: FloatArray) -> FloatArray:
     """The prices of classes for each of their letters; NaN for letters that were left out as negligible."""
-    found = np.full(problem.n_x, np.nan)
-    for group, price in zip(reduce(problem).members, prices.tolist(), strict=True):
-        found[group] = price
+    found, reduction = np.full(problem.n_x, np.nan), reduce(problem)
+    found[reduction.letters] = prices[reduction.class_of]
     return found
 
 
@@ -385,6 +402,7 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if not outcome.n_rounds:
         return ()
     return (
+        *((outcome.note,) if isinstance(outcome, Dealt) else ()),
         f"{outcome.n_rounds} rounds, {outcome.n_columns:,} columns, "
         f"{outcome.n_nodes:,} branch-and-bound nodes.",
     )

@@ -81,7 +81,9 @@ class Duals:
         """The line proved by M = largest ≥ max G. Rounding and what the reduction left out weaken it."""
         r, beta = reduction, self.beta
         terms = abs(r.noise) + beta * r.loss + float(np.abs(self.prices) @ r.p) + abs(largest) + 1.0
-        value = r.noise - beta * r.loss - float(self.prices @ r.p) - largest - ROUNDING * terms
+        # A sum of n products is good to n roundings, in whatever order it is made.
+        rounding = max(ROUNDING, 4.0 * np.finfo(np.float64).eps * r.problem.n_x)
+        value = r.noise - beta * r.loss - float(self.prices @ r.p) - largest - rounding * terms
         return Line(beta, r.mass * value - (1.0 + beta) * r.slack, self.prices, largest)
 
 

@@ -28,7 +28,7 @@ ENDS = 4e-13
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _entropy(a: float, b: float) -> float:
+def pair_entropy(a: float, b: float) -> float:
     value = 0.0
     if a > 0.0:
         value -= a * np.log(a)
@@ -64,46 +64,9 @@ def price_pairs(
         # A hair early: a pair at the border has no room for a maximum anyway.
         partners = np.searchsorted(t, start * (1.0 - 1e-12))
         for j in range(max(partners, i + 1), n):
-            delta = t[j] - t[i] if t[i] < 0.5 else rest[i] - rest[j]
-            if delta <= 0.0:
-                continue
-            # The roots without cancellation: the lower one from s, the upper one from 1 − s.
-            factor = beta / (delta * delta * (1.0 - beta))
-            half = 0.5 * (delta - beta * (rest[i] - t[i])) / (delta * (1.0 - beta))
-            other = 0.5 * (delta - beta * (t[j] - rest[j])) / (delta * (1.0 - beta))
-            root = np.sqrt(max(half * half - factor * t[i] * rest[i], 0.0))
-            if half + root <= 0.0 or other + root <= 0.0:
-                continue
-            low = max(factor * t[i] * rest[i] / (half + root), SLIVER)
-            above_high = max(factor * t[j] * rest[j] / (other + root), SLIVER)
-            high = 1.0 - above_high
-            if low >= high:
-                continue
-            slope = prices[i] - prices[j]
-            v_low, g_low = _value_and_slope(low, 1.0 - low, i, j, t, rest, prices, beta, delta, slope)
-            v_high, g_high = _value_and_slope(high, above_high, i, j, t, rest, prices, beta, delta, slope)
-            if g_low <= 0.0 or g_high >= 0.0:
-                continue
-            best_here, s = max(v_low, v_high), low if v_low > v_high else high
-            above = np.inf
-            for _ in range(100):
-                # Below the tangents at both ends: where they meet.
-                meet = (v_high - v_low + g_low * low - g_high * high) / (g_low - g_high)
-                above = v_low + g_low * (min(max(meet, low), high) - low)
-                if above <= cutoff or above - best_here <= TIGHT:
-                    break
-                # The zero of G' by the secant of its end values is inside by construction.
-                middle = low + (high - low) * g_low / (g_low - g_high)
-                middle = min(max(middle, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-                value, gradient = _value_and_slope(
-                    middle, 1.0 - middle, i, j, t, rest, prices, beta, delta, slope
-                )
-                if value > best_here:
-                    best_here, s = value, middle
-                if gradient > 0.0:
-                    low, v_low, g_low = middle, value, gradient
-                else:
-                    high, v_high, g_high = middle, value, gradient
+            best_here, s, above = search_pair(
+                t[i], rest[i], t[j], rest[j], prices[i], prices[j], beta, cutoff
+            )
             bound = max(bound, above)
             if best_here > best[i]:
                 best[i], partner[i], share[i] = best_here, j, s
@@ -112,20 +75,77 @@ def price_pairs(
     return bound
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True)
+def search_pair(
+    t_i: float,
+    rest_i: float,
+    t_j: float,
+    rest_j: float,
+    price_i: float,
+    price_j: float,
+    beta: float,
+    cutoff: float,
+) -> tuple[float, float, float]:
+    """The largest G inside the pair that was found, the share of j there, and a bound on all of it.
+
+    All −∞ where G has no maximum inside. Once the bound is at most `cutoff` the search ends.
+    """
+    none = (-np.inf, 0.0, -np.inf)
+    delta = t_j - t_i if t_i < 0.5 else rest_i - rest_j
+    if delta <= 0.0:
+        return none
+    # The roots without cancellation: the lower one from s, the upper one from 1 − s.
+    factor = beta / (delta * delta * (1.0 - beta))
+    half = 0.5 * (delta - beta * (rest_i - t_i)) / (delta * (1.0 - beta))
+    other = 0.5 * (delta - beta * (t_j - rest_j)) / (delta * (1.0 - beta))
+    root = np.sqrt(max(half * half - factor * t_i * rest_i, 0.0))
+    if half + root <= 0.0 or other + root <= 0.0:
+        return none
+    low = max(factor * t_i * rest_i / (half + root), SLIVER)
+    above_high = max(factor * t_j * rest_j / (other + root), SLIVER)
+    high = 1.0 - above_high
+    if low >= high:
+        return none
+    letters = t_i, rest_i, t_j, rest_j, price_i, price_j, beta, delta
+    v_low, g_low = _value_and_slope(low, 1.0 - low, *letters)
+    v_high, g_high = _value_and_slope(high, above_high, *letters)
+    if g_low <= 0.0 or g_high >= 0.0:
+        return none
+    best, s = max(v_low, v_high), low if v_low > v_high else high
+    above = np.inf
+    for _ in range(100):
+        # Below the tangents at both ends: where they meet.
+        meet = (v_high - v_low + g_low * low - g_high * high) / (g_low - g_high)
+        above = v_low + g_low * (min(max(meet, low), high) - low)
+        if above <= cutoff or above - best <= TIGHT:
+            break
+        # The zero of G' by the secant of its end values is inside by construction.
+        middle = low + (high - low) * g_low / (g_low - g_high)
+        middle = min(max(middle, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        value, gradient = _value_and_slope(middle, 1.0 - middle, *letters)
+        if value > best:
+            best, s = value, middle
+        if gradient > 0.0:
+            low, v_low, g_low = middle, value, gradient
+        else:
+            high, v_high, g_high = middle, value, gradient
+    return best, s, above
+
+
+@njit(nogil=True, cache=True)
 def _value_and_slope(
     s: float,
     r: float,
-    i: int,
-    j: int,
-    t: FloatArray,
-    rest: FloatArray,
-    prices: FloatArray,
+    t_i: float,
+    rest_i: float,
+    t_j: float,
+    rest_j: float,
+    price_i: float,
+    price_j: float,
     beta: float,
     delta: float,
-    slope: float,
 ) -> tuple[float, float]:
     """G and G' at the share s of j, r = 1 − s of i."""
-    at, other = r * t[i] + s * t[j], r * rest[i] + s * rest[j]
-    value = _entropy(at, other) - beta * _entropy(s, r) - r * prices[i] - s * prices[j]
-    return value, delta * np.log(other / at) - beta * np.log(r / s) + slope
+    at, other = r * t_i + s * t_j, r * rest_i + s * rest_j
+    value = pair_entropy(at, other) - beta * pair_entropy(s, r) - r * price_i - s * price_j
+    return value, delta * np.log(other / at) - beta * np.log(r / s) + (price_i - price_j)

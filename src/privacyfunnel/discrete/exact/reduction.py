@@ -40,7 +40,8 @@ class Reduction:
     """Classes of letters with distinct P(Y|x), sorted by it."""
 
     problem: Problem
-    members: tuple[NDArray[np.intp], ...]  # letters of the problem's X, by class
+    letters: NDArray[np.intp]  # of the problem's X, class by class
+    starts: NDArray[np.intp]  # where each class begins among them
     p: FloatArray  # (n,) probability of each class, sums to 1
     channel: FloatArray  # (n, n_y) P(Y|class)
     mass: float  # probability of the letters kept, of 1
@@ -52,6 +53,16 @@ class Reduction:
         return int(self.p.size)
 
     @cached_property
+    def members(self) -> tuple[NDArray[np.intp], ...]:
+        """Letters of the problem's X, by class."""
+        return tuple(np.split(self.letters, self.starts[1:]))
+
+    @cached_property
+    def class_of(self) -> NDArray[np.intp]:
+        """The class of each of `letters`."""
+        return np.repeat(np.arange(self.n), np.diff(self.starts, append=self.letters.size))
+
+    @cached_property
     def noise(self) -> float:
         """What nothing released leaves open of Y, given that a letter is kept: H(Y) in nats."""
         return self.noise_of(self.p @ self.channel)
@@ -61,7 +72,7 @@ class Reduction:
         """The loss V(p) of nothing released, given that a letter is kept: H(X) in nats, of classes and
         members; a distance or cost in units of the whole."""
         if self.problem.measures.utility == "information":
-            kept = self.problem.p_x[np.concatenate(self.members)]
+            kept = self.problem.p_x[self.letters]
             return entropy_nats(kept / kept.sum())
         return self.loss_of(Posterior(np.arange(self.n), self.p))
 
@@ -111,7 +122,7 @@ class Reduction:
     def pair_table(self) -> FloatArray:
         """What the loss of pairs is made of: squared distances or costs, in units of the whole, or P(T|x)."""
         utility = self.problem.measures.utility
-        letters = np.array([group[0] for group in self.members])
+        letters = self.letters[self.starts]
         if isinstance(utility, Task):
             assert utility.p_t_given_x is not None
             return np.ascontiguousarray(utility.p_t_given_x[letters])
@@ -225,25 +236,31 @@ def reduce(problem: Problem) -> Reduction:
     kept = np.flatnonzero(problem.p_x >= rare)
     order = kept[np.lexsort(problem.p_y_given_x[kept].T)]
     merging = problem.measures.utility == "information"
-    members = tuple(_classes(problem.p_y_given_x, order) if merging else np.split(order, order.size))
+    starts = _class_starts(problem.p_y_given_x[order]) if merging else np.arange(order.size)
     total = float(problem.p_x.sum())
     dropped = float(problem.p_x[problem.p_x < rare].sum()) / total
-    p = np.array([problem.p_x[group].sum() for group in members])
-    channel = np.array([problem.p_xy[group].sum(axis=0) for group in members]) / p[:, None]
+    p = np.add.reduceat(problem.p_x[order], starts)
+    channel = np.add.reduceat(problem.p_xy[order], starts, axis=0) / p[:, None]
     singular = np.linalg.svd(channel, compute_uv=False)
     rank = int((singular > NEGLIGIBLE * singular[0]).sum())
     channel = np.ascontiguousarray(channel)
-    return Reduction(problem, members, p / p.sum(), channel, 1.0 - dropped, dropped, rank)
+    return Reduction(problem, order, starts, p / p.sum(), channel, 1.0 - dropped, dropped, rank)
 
 
-def _classes(rows: FloatArray, order: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Runs of letters, in the given order, whose rows equal the first of the run."""
-    classes, start = [], 0
-    for at in range(1, len(order) + 1):
-        if at == len(order) or np.any(np.abs(rows[order[at]] - rows[order[start]]) > NEGLIGIBLE):
-            classes.append(order[start:at])
-            start = at
-    return classes
+def _class_starts(rows: FloatArray) -> NDArray[np.intp]:
+    """Where classes begin among sorted rows: each row equals the first of its class."""
+    apart = np.abs(np.diff(rows, axis=0)).max(axis=1, initial=0.0) > NEGLIGIBLE
+    runs = np.concatenate([[0], np.flatnonzero(apart) + 1, [len(rows)]])
+    firsts = rows[np.repeat(runs[:-1], np.diff(runs))]
+    drifted = np.add.reduceat(np.abs(rows - firsts).max(axis=1) > NEGLIGIBLE, runs[:-1]) > 0
+    starts = runs[:-1].tolist()
+    for run in np.flatnonzero(drifted).tolist():
+        # Neighbours that are equal but for rounding can drift apart along a run.
+        first = int(runs[run])
+        for at in range(first + 1, int(runs[run + 1])):
+            if np.any(np.abs(rows[at] - rows[first]) > NEGLIGIBLE):
+                starts.append(first := at)
+    return np.sort(np.array(starts, dtype=np.intp))
 
 
 def entropy_nats(p: FloatArray) -> float:

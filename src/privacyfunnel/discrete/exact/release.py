@@ -5,12 +5,14 @@ Whatever happened before, what is claimed here is evaluated from the channel alo
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 
 from ...arrays import FloatArray
 from ...measures import largest_lift
 from ...solution import Status, Target
-from ...sparse import merge_symbols
+from ...sparse import Channel, SparseChannel, beside, merge_symbols
 from ..batch import Task, run_tasks
 from ..problem import Problem
 
@@ -22,17 +24,27 @@ ROUND_OFF = 1e-12
 LIFT_ROUND_OFF = 1e-9  # bits
 
 
-def evaluate(problem: Problem, p: FloatArray) -> tuple[float, float]:
+def evaluate(problem: Problem, p: Channel) -> tuple[float, float]:
     """Utility and leakage of a channel, in inner units."""
     return problem.evaluate(p)
 
 
-def objective_of(problem: Problem, p: FloatArray, target: Target) -> float:
+def objective_of(problem: Problem, p: Channel, target: Target) -> float:
     """What is minimised, in nats."""
     return target.objective(*evaluate(problem, p))
 
 
-def kept_to(target: Target, problem: Problem, p: FloatArray, fullest: FloatArray | None = None) -> FloatArray:
+@overload
+def kept_to(target: Target, problem: Problem, p: FloatArray, fullest: Channel | None = ...) -> FloatArray: ...
+
+
+@overload
+def kept_to(
+    target: Target, problem: Problem, p: SparseChannel, fullest: Channel | None = ...
+) -> SparseChannel: ...
+
+
+def kept_to(target: Target, problem: Problem, p: Channel, fullest: Channel | None = None) -> Channel:
     """The channel, shared in time with a constant, or the most useful release, as little as it takes to keep
     the constraint.
 
@@ -43,30 +55,43 @@ def kept_to(target: Target, problem: Problem, p: FloatArray, fullest: FloatArray
     excess = target.excess(utility, leakage)
     if excess <= (ROUND_OFF if target.value == 0.0 else 0.0):
         return p
-    other = np.ones((problem.n_x, 1))
+    other: Channel = np.ones((problem.n_x, 1))
     if target.kind == "min_utility":
         if (
             fullest is None and problem.measures.max_lift is not None
         ):  # X itself may tell too much of somebody
             return p
         other = np.eye(problem.n_x) if fullest is None else fullest
+    if isinstance(p, SparseChannel) and not isinstance(other, SparseChannel):
+        other = SparseChannel.from_dense(other)
     best = evaluate(problem, other)
     room = best[0] - utility if target.kind == "min_utility" else leakage - best[1]
     share = excess / room if room > 0.0 else 1.0
     while share < 1.0:
-        shared = np.hstack([(1.0 - share) * p, share * other])
+        shared = _time_shared(p, other, share)
         if target.excess(*evaluate(problem, shared)) <= 0.0:
             return shared
         share *= 1.5  # rounding
     return other
 
 
-def tidied(problem: Problem, p: FloatArray, target: Target, tol: float) -> FloatArray:
+def _time_shared(p: Channel, other: Channel, share: float) -> Channel:
+    """Both in one form."""
+    if isinstance(p, SparseChannel) and isinstance(other, SparseChannel):
+        values = (1.0 - share) * p.probabilities, share * other.probabilities
+        return beside([p.with_values(values[0]), other.with_values(values[1])])
+    return np.hstack([(1.0 - share) * np.asarray(p), share * np.asarray(other)])
+
+
+def tidied(problem: Problem, p: Channel, target: Target, tol: float) -> Channel:
     """The channel with almost equal symbols merged, and for a fixed β after a few `dca` steps.
 
     Columns of the linear programme can be near twins, whose merging costs the square of their difference; the
     steps remove its round-off. Along a constraint they could leave it. Neither may cost more than 1 % of tol.
+    Letters by the thousand are left as they were dealt out.
     """
+    if isinstance(p, SparseChannel):
+        return p
     before = objective_of(problem, p, target)
     merged = merge_symbols(p, ALIKE)
     if merged.shape[1] < p.shape[1]:
@@ -82,7 +107,7 @@ def tidied(problem: Problem, p: FloatArray, target: Target, tol: float) -> Float
 
 
 def claim(
-    problem: Problem, p: FloatArray, target: Target, status: Status, bound: float, tol: float
+    problem: Problem, p: Channel, target: Target, status: Status, bound: float, tol: float
 ) -> tuple[Status, float]:
     """The status and the bound (nats) that may be claimed for this channel.
 

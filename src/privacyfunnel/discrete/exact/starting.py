@@ -50,7 +50,7 @@ def _orders(reduction: Reduction) -> Iterator[FloatArray]:
         return
     table = reduction.pair_table
     if isinstance(utility, Distance) and utility.kind == "points":
-        table = utility.table[[group[0] for group in reduction.members]]
+        table = utility.table[reduction.letters[reduction.starts]]
     weighted = np.sqrt(reduction.p)[:, None] * (table - reduction.p @ table)
     for direction in np.linalg.svd(weighted, full_matrices=False)[2][:ORDERS]:
         yield table @ direction
