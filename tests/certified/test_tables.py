@@ -23,6 +23,7 @@ from privacyfunnel.certified.levels import find_levels, grid_step, number_levels
 from privacyfunnel.certified.tables import ColumnTables, TableSchema, _grouped, _merged
 from privacyfunnel.datasets import load_adult
 from privacyfunnel.errors import FileFormatError, InvalidInputError
+from privacyfunnel.sparse import SparseChannel
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 N = 400
@@ -317,7 +318,8 @@ def test_weights_count_as_symbols_do() -> None:
     frame, schema = people(), TableSchema.read(people())
     symbols = np.arange(N) % 3
     dense = np.eye(3)[symbols]
-    made = [ColumnTables.count(schema, frame, w) for w in (symbols, dense, csr_array(dense))]
+    channel = SparseChannel.identity(3)[symbols]
+    made = [ColumnTables.count(schema, frame, w) for w in (symbols, dense, csr_array(dense), channel)]
     for other in made[1:]:
         for a, b in zip(made[0].tables, other.tables, strict=True):
             np.testing.assert_allclose(a, b)

@@ -82,8 +82,9 @@ class ColumnTables:
         ----------
         schema : TableSchema
         frame : frame with the columns of the schema
-        weights : (n,) ints, (n, n_symbols) array or sparse matrix
-            The symbol of each record, or better P(z|record): the table of a mechanism at the record's cell.
+        weights : (n,) ints, (n, n_symbols) array, sparse matrix or SparseChannel
+            The symbol of each record, or better P(z|record): the table of a mechanism at the record's cell;
+            for many records `mechanism.sparse[cells]`.
         n_symbols : int, optional
             Where `weights` are symbols, of which some may not occur.
         """
@@ -201,6 +202,9 @@ def _as_weights(weights: Any, n: int, n_symbols: int | None) -> Any:
     """P(z|record) as a sparse matrix (n, n_symbols)."""
     from scipy.sparse import csr_array, issparse
 
+    if isinstance(weights, SparseChannel):
+        parts = (weights.probabilities, weights.symbols, weights.indptr)
+        weights = csr_array(parts, shape=weights.shape)
     given = weights if issparse(weights) else np.asarray(weights)
     if given.ndim == 1 and given.dtype.kind in "iu" and given.shape == (n,) and n and given.min() >= 0:
         size = int(given.max()) + 1 if n_symbols is None else n_symbols
