@@ -24,8 +24,8 @@ SIZES = {"clustering": "n_clustered", "success_with_labels": "n_judged"}
 RULE = (
     "Curves are compared along the lines through their undominated settings, seed by seed; ± is the standard "
     "error over seeds and, of success, over records. A statement holds where the difference is more than two "
-    f"standard errors, does not hold where it is less than {MARGIN} by two standard errors, and is not decided "
-    "elsewhere, or with one seed."
+    f"standard errors, does not hold where it is less than {MARGIN} by two standard errors, and is not "
+    "decided elsewhere, or with one seed."
 )
 
 
