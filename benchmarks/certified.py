@@ -23,10 +23,10 @@ TITLE = "Certified funnel: what is guaranteed, what is found in fresh records, a
 NOTES = (
     "Mean and range over three splits. Guaranteed: bits that no adversary exceeds on a new person, 95 %. "
     "Found: bits that counting finds in the symbols of fresh records, learnt from half, scored on the "
-    "other; it must not be above the guarantee. Kept: share of the variance of fresh records (PSNR for images "
-    "of pixels in [0, 1]). AUC(Z): income from the symbol; raw: from the whole record. Rows: boosted trees "
-    "trained on released rows with the people's true income and tested on real records. CPU seconds of the "
-    "fit.",
+    "other; it must not be above the guarantee. Kept: share of the variance of fresh records (PSNR for "
+    "images of pixels in [0, 1]). AUC(Z): income from the symbol; raw: from the whole record. Rows: boosted "
+    "trees trained on released rows with the people's true income and tested on real records. CPU seconds "
+    "of the fit.",
 )
 ADULT = (
     "Adult: sex private, all columns but the survey weight fnlwgt; 24,000 records to fit (a third of them to "
