@@ -127,6 +127,10 @@ def test_a_rule_wants_its_columns(pfunnel: Run, table: Path, tmp_path: Path) -> 
         assert (ended.code, said in ended.err) == (2, True), ended.err
     ended = pfunnel("release", table, "--rule", rule, "--keep-all", "-o", tmp_path / "b.csv")
     assert "--keep-all belongs to --mechanism" in ended.err
+    # Stable draws that are asked for and not given would be a second release of the same people.
+    ended = pfunnel("release", table, "--rule", rule, "--key", "k", "--id", "code", "-o", tmp_path / "b.csv")
+    assert "--key belongs to --mechanism" in ended.err
+    assert not (tmp_path / "b.csv").exists()
     ended = pfunnel("release", table, "-o", tmp_path / "b.csv")
     assert "pass either --mechanism" in ended.err
     ended = pfunnel("release", table, "--rule", tmp_path / "nothing", "-o", tmp_path / "b.csv")
