@@ -50,6 +50,7 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     assert book["share"].sum() == pytest.approx(1)
     written = card.read_text()
     assert "- sex: at most 0.08 bit" in written
+    assert "with this confidence each, not together" in written
     for text in (written, (rule / "rule.json").read_text()):
         assert "female" not in text
     new = tmp_path / "new.csv"
@@ -68,7 +69,7 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     ("limit", "said"),
     [
         (("--max-success", "65%"), "sex ≤ 0.65"),
-        (("--max-parity", "20%"), "20.0 % apart"),
+        (("--max-parity", "20%"), "20.0 % apart, each with 95 % confidence"),
         (("--keep-variance", "40%"), "keeps 4"),
         ((), "no limit was set: the knee of the certified trade-off was taken"),
     ],
