@@ -270,6 +270,26 @@ def test_steps_of_the_predictor_are_nobodys_numbers():
     assert not (Predictor.fit(few, (plain > 0).astype(int), 2).steps[:, 0] == 0).any()
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"max_leakage": 0.05},
+            r"0.05 bit is none for private: whoever tells all of it tells 0.0\d+ bit. Allow",
+        ),
+        ({"max_leakage": 1.0, "leakage": "success"}, "A limit of 1 is none for private"),
+        ({"max_leakage": 1.0, "leakage": "parity"}, "A limit of 1 is none for private"),
+    ],
+)
+def test_a_limit_that_everything_keeps_is_refused(settings, said):
+    """Of a rare private value there is little to know on average: 0.05 bit would let it all be told."""
+    rng = np.random.default_rng(0)
+    y = (rng.permutation(6_000) < 12).astype(int)
+    X = rng.normal(size=(6_000, 2)) + 50 * y[:, None]
+    with pytest.raises(InfeasibleError, match=said):
+        CertifiedFunnel(n_cells=8, random_state=0, **settings).fit(X, y)
+
+
 def test_images_come_back_as_images():
     images, digits, new, _ = pf.datasets.load_digits(dtype="uint8")
     funnel = CertifiedFunnel(0.4, n_cells=20, random_state=0).fit(images, private=digits % 2)
