@@ -131,9 +131,9 @@ class Comparison:
     def __str__(self) -> str:
         low, high = (pick(difference for _, difference, _ in self.at) for pick in (min, max))
         spread = "one seed" if self.error is None else f"± {self.error:.3f}"
-        where = f"at {self.from_level:.1f}"
+        where = f"at {self.from_level:.4g}"
         if self.to_level > self.from_level:
-            where = f"{low:+.3f} to {high:+.3f}, levels {self.from_level:.1f} to {self.to_level:.1f}"
+            where = f"{low:+.3f} to {high:+.3f}, levels {self.from_level:.4g} to {self.to_level:.4g}"
         return f"{self.mean:+.3f} ({spread}; {where})"
 
     @property
