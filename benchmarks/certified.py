@@ -17,7 +17,7 @@ from privacyfunnel.errors import InfeasibleError
 
 from .learned import Row, mean_and_range, publish, summary
 
-SEEDS = (21, 22, 23)  # of the split, the fit and the judges; settings were chosen on others
+SEEDS = (21, 22, 23)  # of the split and the fit; 21 was looked at once while choosing how many cells to try
 N_FIT = 24_000  # of Adult; the others are fresh
 TITLE = "Certified funnel: what is guaranteed, what is found in fresh records, and what is kept"
 NOTES = (
