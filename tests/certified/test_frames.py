@@ -111,6 +111,16 @@ def test_a_seed_does_not_draw_columns_with_the_numbers_of_the_symbols(funnel, se
     pd.testing.assert_frame_equal(drawn, funnel.rule_.tables.draw(symbols, rng))
 
 
+def test_ten_records_of_one_person_are_not_ten_people():
+    frame = people(2_400)
+    frame["person"] = [f"p{i // 2}" for i in range(2_400)]
+    frame.loc[:29, ["person", "town"]] = ["p0", "Atlantis"]
+    for seed in range(3):
+        funnel = CertifiedFunnel(0.3, n_cells=6, random_state=seed).fit(frame, private="sex", groups="person")
+        told = json.dumps(funnel.rule_.tables.to_dict()) + json.dumps(funnel.rule_.reader.to_dict())
+        assert "Atlantis" not in told
+
+
 def test_rows_are_nobodys_more_often_than_by_chance(funnel):
     made_from, others = people(), people(N, 9)
     columns = ["job", "hours", "rich", "town", "born"]
