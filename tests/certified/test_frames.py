@@ -75,6 +75,12 @@ def test_what_a_released_frame_may_hold(funnel):
     assert (kept["rich"].to_numpy() == frame["rich"].to_numpy()).all()
     with pytest.raises(InvalidInputError, match="is private"):
         funnel.release(frame, keep="sex")
+    for records in ("columns", "symbol"):
+        with pytest.raises(InvalidInputError, match="'job' is what the symbols are made from"):
+            funnel.release(frame, records=records, keep=["job"])
+    with pytest.raises(InvalidInputError, match="'z' is the name of the column of symbols"):
+        funnel.release(frame.assign(z=1), records="symbol", keep="z")
+    assert funnel.release(frame, records="symbol", keep="name", rng=0).columns.tolist() == ["z", "name"]
     with pytest.raises(InvalidInputError, match="records must be one of"):
         funnel.release(frame, records="whole")
     pd.testing.assert_frame_equal(funnel.inverse_transform(symbols["z"]), typical)

@@ -156,8 +156,8 @@ def split_records(n: int, groups: IntArray | None, rng: np.random.Generator) -> 
     """Rows that solve, and rows that certify, one of each person.
 
     Certificates need independence, and what a rule holds is to be shared by ten people: ten records of one
-    person would make a value of theirs alone common. At random, and not class by class: the two parts are then
-    independent of each other.
+    person would make a value of theirs alone common. At random, and not class by class: the two parts are
+    then independent of each other.
     """
     units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     n_units = int(units.max()) + 1
