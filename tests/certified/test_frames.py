@@ -75,6 +75,12 @@ def test_what_a_released_frame_may_hold(funnel):
     assert (kept["rich"].to_numpy() == frame["rich"].to_numpy()).all()
     with pytest.raises(InvalidInputError, match="is private"):
         funnel.release(frame, keep="sex")
+    for records in ("columns", "symbol"):
+        with pytest.raises(InvalidInputError, match="'job' is what the symbols are made from"):
+            funnel.release(frame, records=records, keep=["job"])
+    with pytest.raises(InvalidInputError, match="'z' is the name of the column of symbols"):
+        funnel.release(frame.assign(z=1), records="symbol", keep="z")
+    assert funnel.release(frame, records="symbol", keep="name", rng=0).columns.tolist() == ["z", "name"]
     with pytest.raises(InvalidInputError, match="records must be one of"):
         funnel.release(frame, records="whole")
     pd.testing.assert_frame_equal(funnel.inverse_transform(symbols["z"]), typical)
@@ -109,6 +115,16 @@ def test_a_seed_does_not_draw_columns_with_the_numbers_of_the_symbols(funnel, se
     rng = np.random.default_rng(5)
     drawn = funnel.rule_.tables.draw(symbols, seed)
     pd.testing.assert_frame_equal(drawn, funnel.rule_.tables.draw(symbols, rng))
+
+
+def test_ten_records_of_one_person_are_not_ten_people():
+    frame = people(2_400)
+    frame["person"] = [f"p{i // 2}" for i in range(2_400)]
+    frame.loc[:29, ["person", "town"]] = ["p0", "Atlantis"]
+    for seed in range(3):
+        funnel = CertifiedFunnel(0.3, n_cells=6, random_state=seed).fit(frame, private="sex", groups="person")
+        told = json.dumps(funnel.rule_.tables.to_dict()) + json.dumps(funnel.rule_.reader.to_dict())
+        assert "Atlantis" not in told
 
 
 def test_rows_are_nobodys_more_often_than_by_chance(funnel):

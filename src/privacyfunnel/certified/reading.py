@@ -91,8 +91,8 @@ def _cut(one: Attribute, rows: IntArray) -> Attribute:
     return replace(one, classes=classes, y=y.astype(np.intp))
 
 
-def read_task(given: Any, n: int) -> Attribute | None:
-    """The task, if there is one: classes, or numbers cut into classes of equal size."""
+def read_task(given: Any, n: int, rows: IntArray) -> Attribute | None:
+    """The task, if there is one: classes, or numbers cut where those of these rows are, into equal parts."""
     found = read_attributes(given, n, name="task", what="task")
     if len(found) > 1:
         raise InvalidInputError(
@@ -107,7 +107,7 @@ def read_task(given: Any, n: int) -> Attribute | None:
             f"{MOST_CLASSES} classes, or numbers that are not all whole.",
             names=("task",),
         )
-    return found[0]
+    return _cut(found[0], rows)
 
 
 def _said(one: Attribute, what: str) -> str:
@@ -153,9 +153,11 @@ def _check_rare(name: str, labels: Sequence[Hashable], y: IntArray) -> None:
 
 
 def split_records(n: int, groups: IntArray | None, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Rows that solve, and rows that certify: one of each person, because certificates need independence.
+    """Rows that solve, and rows that certify, one of each person.
 
-    At random, and not class by class: the two parts are then independent of each other.
+    Certificates need independence, and what a rule holds is to be shared by ten people: ten records of one
+    person would make a value of theirs alone common. At random, and not class by class: the two parts are
+    then independent of each other.
     """
     units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     n_units = int(units.max()) + 1
@@ -168,7 +170,8 @@ def split_records(n: int, groups: IntArray | None, rng: np.random.Generator) -> 
         )
     order = rng.permutation(n)
     one_each = np.sort(order[np.unique(units[order], return_index=True)[1]])
-    return np.flatnonzero(~certifying[units]), one_each[certifying[units[one_each]]]
+    certifies = certifying[units[one_each]]
+    return one_each[~certifies], one_each[certifies]
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +232,7 @@ class Read:
             X,
             n,
             Private.read(values[0], n, solving),
-            read_task(values[1], n),
+            read_task(values[1], n, solving),
             solving,
             certifying,
             (*named[0], *named[2]),

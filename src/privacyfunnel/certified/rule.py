@@ -106,7 +106,8 @@ class CertifiedRule:
             Of a frame: each column drawn from P(column | symbol), which keeps their distributions; the
             average or commonest value of the symbol; or its number. Arrays come as the symbol's mean record.
         keep : column names
-            What is handed out unchanged beside it. The certificate does not speak of what these tell.
+            What is handed out unchanged beside it, such as the task; no private column, and none that the
+            symbols are made from. The certificate does not speak of what these tell.
         rng : None, int or Generator
         """
         if records not in RECORDS:
@@ -123,7 +124,7 @@ class CertifiedRule:
             made = _column_like(X, "z", symbols)
         else:
             made = self.tables.draw(symbols, generator) if records == "columns" else self._typical(symbols)
-        return _with_kept(made, X, as_names(keep), self.private_names)
+        return _with_kept(made, X, as_names(keep), self.private_names, self.reader.names())
 
     def _symbols(self, Z: Any) -> IntArray:
         values = np.asarray(Z)
@@ -186,8 +187,10 @@ def _column_like(X: Any, name: str, values: IntArray) -> Any:
     return made.to_native()
 
 
-def _with_kept(made: Any, X: Any, keep: tuple[str, ...], private: tuple[str, ...]) -> Any:
-    """The released frame with these columns of the records as they are."""
+def _with_kept(
+    made: Any, X: Any, keep: tuple[str, ...], private: tuple[str, ...], read: Sequence[str]
+) -> Any:
+    """The released frame with these columns of the records as they are; none that the rule makes anew."""
     if not keep:
         return made
     import narwhals as nw
@@ -198,6 +201,17 @@ def _with_kept(made: Any, X: Any, keep: tuple[str, ...], private: tuple[str, ...
     if hidden:
         raise InvalidInputError(
             f"release: {hidden[0]!r} is private, so that it cannot be kept.", names=("keep",)
+        )
+    if undone := [name for name in keep if name in read]:
+        raise InvalidInputError(
+            f"release: {undone[0]!r} is what the symbols are made from, and handing it out undoes the "
+            "release; leave it out of keep.",
+            names=("keep",),
+        )
+    if made_twice := [name for name in keep if name == "z" and name in out.columns]:
+        raise InvalidInputError(
+            f"release: {made_twice[0]!r} is the name of the column of symbols; rename the one to be kept.",
+            names=("keep",),
         )
     kept = [nw.new_series(name, frame[name].to_list(), backend=frame.implementation) for name in keep]
     return out.with_columns(*kept).to_native()

@@ -38,7 +38,8 @@ def inspect(
 
     Of each column: its type, different, rare and missing values, how often the private value is guessed from
     it alone, and the bits it tells, with a 95 % interval. In a CSV file a column whose values all look like
-    numbers is taken for numbers. Prints no value of any record.
+    numbers is taken for numbers. Prints no value of any record, but exact numbers of them: keep it with the
+    data.
     """
     check_delimiter(delimiter, [data])
     from ..files import open_table

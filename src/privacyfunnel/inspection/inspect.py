@@ -62,7 +62,8 @@ def inspect(
     cannot be measured: such values are taken for one, and the high end counts what they could tell at most.
     How often the private value is guessed is found by leaving each record out of its own count. Numbers and
     dates of more than 100 different values are cut into 32 bins. Nothing here is a guarantee: an attacker
-    sees columns together, and the audit of a release is for that.
+    sees columns together, and the audit of a release is for that. It is for the owner of the table alone:
+    no value is told, but numbers of missing and rare ones are exact, and may be about a single person.
     """
     return inspect_tallies(Tallies.of_frame(frame, "inspect"), private, confidence)
 
