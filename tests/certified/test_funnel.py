@@ -45,6 +45,8 @@ def test_a_fit_says_what_it_did_and_keeps_the_limit(settings, limit):
     assert funnel.certificate_.n_samples == 2_000
     assert population.leakage(funnel, measure) <= limit
     assert population.leakage(funnel, "success") <= funnel.verdict_.guesses[0].at_most
+    if measure == "success":  # a looser number beside the limit would deny it
+        assert funnel.verdict_.guesses[0].at_most == limit
     assert funnel.solution_.joint.n_samples == 4_000
     assert "nobody guesses private right more often than" in str(funnel.verdict_)
     assert "95 % confidence" in str(funnel.verdict_)
@@ -133,6 +135,7 @@ def test_the_trade_off_is_certified_together_and_can_be_chosen_from():
         clone(funnel).set_params(max_leakage=None).fit(*population.draw(12_000, np.random.default_rng(0))[:2])
     )
     assert knee.verdict_.variance > 0
+    assert (knee.certificate_.confidence, chosen.certificate_.confidence) == (0.95, 0.95)
     assert population.leakage(knee) <= knee.certificate_.value
 
 
