@@ -354,6 +354,19 @@ def test_a_key_draws_what_release_draws_with_it(database: Database, mechanism: T
         database.query(sql)
 
 
+def test_two_keys_are_no_key(database: Database, mechanism: TableMechanism) -> None:
+    """Joined with two rows of pads, everybody would come out twice, drawn by either."""
+    if database.dialect == "sqlite":
+        pytest.skip("SQLite is taught one key")
+    database.fill("job TEXT, person BIGINT", [(i, NASTY[i], i) for i in range(7)])
+    database.teach(KEY)
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", id="person")
+    assert len(database.query(sql)) == 7
+    database.query("INSERT INTO release_key SELECT outer_pad, inner_pad FROM release_key")
+    with pytest.raises(FAILURES, match="more than one key: 2"):
+        database.query(sql)
+
+
 def test_whole_numbers_are_ids(database: Database, mechanism: TableMechanism) -> None:
     database.fill("job TEXT, person BIGINT", [(i, NASTY[i], 10**i - 3) for i in range(7)])
     database.teach(KEY)

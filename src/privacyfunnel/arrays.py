@@ -34,6 +34,14 @@ def uniform(n: int, rng: int | np.random.Generator | None) -> FloatArray:
     )
 
 
+def one_generator(rng: int | np.random.Generator | None) -> np.random.Generator | None:
+    """What several draws can go on from: a whole number would begin the same numbers again for each."""
+    if isinstance(rng, (int, np.integer)):
+        uniform(0, rng)  # refuses what is no seed
+        return np.random.default_rng(int(rng))
+    return rng
+
+
 def random_order(n: int, rng: int | np.random.Generator | None) -> IntArray:
     """The numbers 0 … n−1 in random order; for None from the operating system's own bits.
 

@@ -15,7 +15,7 @@ from .alphabet import (
     require_columns,
     require_single_values,
 )
-from .arrays import IntArray, random_order, uniform
+from .arrays import IntArray, one_generator, random_order, uniform
 from .errors import InvalidInputError, shortened
 from .frames import BACKENDS, arrow_column, make_native, native_type
 from .keys import Draws
@@ -88,7 +88,7 @@ def release_frame(
         )
     # An int would start the same numbers again for the order, and for the letters, as for the symbols.
     again = shuffle or values == "draw"
-    generator = np.random.default_rng(rng) if again and isinstance(rng, int) else rng
+    generator = one_generator(rng) if again else rng
     rows = search_letters(mechanism._letters, [data[name] for name in public])
     data, rows = _known_or(unknown, mechanism, data, public, rows)
     symbols = mechanism._draw(rows, Draws(generator, key, None if id is None else data[id].to_list()))

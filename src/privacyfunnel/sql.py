@@ -159,6 +159,10 @@ def select(
     # Errors are conditions, not values: they need no type in common with the symbols.
     usable = f"COALESCE({number} >= 0 AND {number} < 1, FALSE)"
     wrong = [f"WHEN NOT {usable} THEN {_raise('release: random number outside [0, 1): ', [number], dialect)}"]
+    if id is not None and dialect != "sqlite":
+        # Two keys would release everybody twice.
+        n_keys = f"(SELECT count(*) FROM {quoted_name(key_table, dialect)})"
+        wrong.append(f"WHEN {n_keys} > 1 THEN {_raise('release: more than one key: ', [n_keys], dialect)}")
     if random is not None:
         same = f"(SELECT count(*) >= {_MANY} AND min({u}) = max({u}) FROM {drawn})"
         wrong.append(

@@ -97,6 +97,20 @@ def test_every_column_is_made_from_the_symbol_alone(funnel):
     assert chi2_contingency(table).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("seed", [5, np.int64(5)])
+def test_a_seed_does_not_draw_columns_with_the_numbers_of_the_symbols(funnel, seed):
+    """Else a value would tell the number that drew the symbol, and with it the cell."""
+    frame = people(300, 3)
+    symbols = funnel.rule_.transform(frame, np.random.default_rng(5))
+    again = funnel.rule_.tables.draw(symbols, np.random.default_rng(5))
+    released = funnel.release(frame, rng=seed)
+    assert not released.equals(again)
+    pd.testing.assert_frame_equal(released, funnel.release(frame, rng=5))
+    rng = np.random.default_rng(5)
+    drawn = funnel.rule_.tables.draw(symbols, seed)
+    pd.testing.assert_frame_equal(drawn, funnel.rule_.tables.draw(symbols, rng))
+
+
 def test_rows_are_nobodys_more_often_than_by_chance(funnel):
     made_from, others = people(), people(N, 9)
     columns = ["job", "hours", "rich", "town", "born"]

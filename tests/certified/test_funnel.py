@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel
 from privacyfunnel.certified.held_out import HeldOut, weighted_auc
+from privacyfunnel.certified.predictor import Predictor
 from privacyfunnel.certified.reading import split_records
 from privacyfunnel.errors import InfeasibleError, InvalidInputError
 
@@ -248,6 +249,60 @@ def test_sums_by_cell_are_those_of_records():
 
     scores = rng.integers(0, 5, 60).astype(float)
     assert weighted_auc(scores, np.eye(2)[t]) == pytest.approx(roc_auc_score(t, scores))
+
+
+def test_a_rule_holds_no_centre_of_a_few_people():
+    """One who is far from all others is a cluster of k-means, and its centre would be the record itself."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 3))
+    X[7] = [1234.5, -777.25, 99.125]
+    X[11:15] = [-900.5, 800.25, 3.5]
+    for seed in range(3):
+        funnel = CertifiedFunnel(0.1, n_cells=8, random_state=seed).fit(X, rng.integers(0, 2, 3_000))
+        cells = funnel.rule_.cells
+        nearest = np.square(X[:, None] - cells.centres).sum(axis=2).argmin(axis=1)
+        assert np.bincount(nearest, minlength=len(cells.centres)).min() >= 20
+        assert np.abs(cells.centres).max() < 300
+        assert np.array_equal(cells.number[nearest], funnel.rule_.cells_of(X))
+
+
+def test_steps_of_the_predictor_are_nobodys_numbers():
+    """Of a column in which most people have 0, the steps are among the others: ten of them between two."""
+    rng = np.random.default_rng(0)
+    values = np.zeros(4_000)
+    unusual = rng.permutation(4_000)[:120]
+    values[unusual] = np.rint(rng.lognormal(8, 1, 120))
+    plain = rng.normal(size=4_000)
+    points = np.column_stack([values / values.std(), plain])
+    steps = Predictor.fit(points, (values > 3_000).astype(int), 2).steps
+    for column in (0, 1):
+        places = np.sort(steps[steps[:, 0] == column, 1])
+        assert len(places) >= 8
+        assert not np.isin(places, points[:, column]).any()
+        sides = np.searchsorted(places, points[points[:, column] != 0, column])
+        assert np.bincount(sides, minlength=len(places) + 1).min() >= 5  # ten but for rounding
+    few = np.column_stack([np.where(np.arange(4_000) < 9, np.arange(4_000), 0.0), plain])
+    assert not (Predictor.fit(few, (plain > 0).astype(int), 2).steps[:, 0] == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"max_leakage": 0.05},
+            r"0.05 bit is none for private: whoever tells all of it tells 0.0\d+ bit. Allow",
+        ),
+        ({"max_leakage": 1.0, "leakage": "success"}, "A limit of 1 is none for private"),
+        ({"max_leakage": 1.0, "leakage": "parity"}, "A limit of 1 is none for private"),
+    ],
+)
+def test_a_limit_that_everything_keeps_is_refused(settings, said):
+    """Of a rare private value there is little to know on average: 0.05 bit would let it all be told."""
+    rng = np.random.default_rng(0)
+    y = (rng.permutation(6_000) < 12).astype(int)
+    X = rng.normal(size=(6_000, 2)) + 50 * y[:, None]
+    with pytest.raises(InfeasibleError, match=said):
+        CertifiedFunnel(n_cells=8, random_state=0, **settings).fit(X, y)
 
 
 def test_images_come_back_as_images():

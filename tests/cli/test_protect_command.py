@@ -50,6 +50,7 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     assert book["share"].sum() == pytest.approx(1)
     written = card.read_text()
     assert "- sex: at most 0.08 bit" in written
+    assert "with this confidence each, not together" in written
     for text in (written, (rule / "rule.json").read_text()):
         assert "female" not in text
     new = tmp_path / "new.csv"
@@ -68,7 +69,7 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     ("limit", "said"),
     [
         (("--max-success", "65%"), "sex ≤ 0.65"),
-        (("--max-parity", "20%"), "20.0 % apart"),
+        (("--max-parity", "20%"), "20.0 % apart, each with 95 % confidence"),
         (("--keep-variance", "40%"), "keeps 4"),
         ((), "no limit was set: the knee of the certified trade-off was taken"),
     ],
@@ -127,6 +128,10 @@ def test_a_rule_wants_its_columns(pfunnel: Run, table: Path, tmp_path: Path) -> 
         assert (ended.code, said in ended.err) == (2, True), ended.err
     ended = pfunnel("release", table, "--rule", rule, "--keep-all", "-o", tmp_path / "b.csv")
     assert "--keep-all belongs to --mechanism" in ended.err
+    # Stable draws that are asked for and not given would be a second release of the same people.
+    ended = pfunnel("release", table, "--rule", rule, "--key", "k", "--id", "code", "-o", tmp_path / "b.csv")
+    assert "--key belongs to --mechanism" in ended.err
+    assert not (tmp_path / "b.csv").exists()
     ended = pfunnel("release", table, "-o", tmp_path / "b.csv")
     assert "pass either --mechanism" in ended.err
     ended = pfunnel("release", table, "--rule", tmp_path / "nothing", "-o", tmp_path / "b.csv")

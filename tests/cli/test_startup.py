@@ -62,7 +62,7 @@ def test_a_solve_on_a_csv_file_imports_and_compiles_little(tmp_path: Path) -> No
     }
     assert not imported & unwanted
     # Pairs of letters are all that two private values and a limit on leakage need.
-    assert {path.name.split("-")[0] for path in cache.rglob("*.nbi")} == {"pairs.price_pairs"}
+    assert {path.name.split(".")[0] for path in cache.rglob("*.nbi")} == {"pairs"}
 
 
 def test_few_records_are_counted_like_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

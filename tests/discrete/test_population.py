@@ -166,7 +166,7 @@ def test_the_sequence_stops_at_the_first_failure():
             "one number for their combination",
         ),
         (None, {"max_leakage": 0.05, "held_out": pf.Joint(population())}, "population=0.95 too"),
-        (None, {"max_leakage": 0.001, "population": 0.95}, "about 44,000 would be needed"),
+        (None, {"max_leakage": 0.001, "population": 0.95}, "about 66,000 would be needed"),
         (None, {"max_leakage": 0.62, "leakage": "success", "population": 0.95}, "would be needed"),
         (
             None,

@@ -196,6 +196,22 @@ def test_a_verdict_needs_two_standard_errors(
     assert f"± {found.error:.3f}" in str(found)
 
 
+def test_records_count_where_seeds_agree() -> None:
+    """Two seeds on the same 400 records agree on 0.5: the difference of such shares is still not known."""
+
+    def curve(share: float) -> Any:
+        values = {"g": 1.0, "success_with_labels": share, "n_judged": 400}
+        return groups({"x": [record("a", values, seed) for seed in (0, 1)]})
+
+    found = compare(curve(0.46), curve(0.5), "g", "success_with_labels")
+    assert found is not None
+    assert found.error == pytest.approx(math.sqrt((0.46 * 0.54 + 0.25) / 400))
+    assert found.less is None
+    clear = compare(curve(0.2), curve(0.5), "g", "success_with_labels")
+    assert clear is not None
+    assert clear.less is True
+
+
 def test_levels_are_read_off_the_lines() -> None:
     table = levels_table({"x": line({0: 0.0, 1: 0.2})}, "g", "c", [0.5, 1.5, 2.0])
     assert table["g"] == [0.5, 1.5, 2.0]

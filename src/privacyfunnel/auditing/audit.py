@@ -37,7 +37,8 @@ TRAINED_ON = "Whether the mechanism was trained on these records: audit it on ot
 TOLD_FROM = 0.2
 #: Who says that the records had no part in making the mechanism.
 SAID_FRESH = "Records that had no part in making the mechanism, as whoever audits says."
-KNOWN_FRESH = "Records that had no part in training the mechanism, by the marks it keeps of its own."
+#: What is no proof: marks are of some of the records, and know no changed copy.
+NO_MARKS = "Records without any mark that the mechanism keeps of its training: a sign, and no proof."
 SAME_ORDER = (
     "That codes and private values are of the same people in the same order: of a file in another order, as "
     "a shuffled one is, an audit finds nothing, whatever it tells. Audit the mechanism, or the file before "
@@ -144,8 +145,8 @@ def audit(
     fresh_records : bool
         Say that these records are independent draws of the population and had no part in making the
         mechanism. Symbols and tables then get certificates: upper bounds on success and bits for every
-        adversary who sees one release of a new person (docs/certificates.md). A fitted funnel that knows its
-        records says so itself.
+        adversary who sees one release of a new person (docs/certificates.md). Nobody else can know it: the
+        marks that a fitted funnel keeps are of some of its records.
 
     Returns
     -------
@@ -195,8 +196,8 @@ def audit(
                 names=("fresh_records",),
             )
         warnings.warn(f"audit: {told}", TrainingRecordsWarning, stacklevel=2)
-    fresh = SAID_FRESH if fresh_records else KNOWN_FRESH if trained_on == 0 else ""
-    plan = Plan(about, settings, given, adversaries, bool(fresh))
+    fresh = SAID_FRESH if fresh_records else NO_MARKS if trained_on == 0 else ""
+    plan = Plan(about, settings, given, adversaries, fresh_records)
     kept = () if keep is None else as_kept(keep, given.n)
     _check_names(given, kept)
     for one in given.attributes:

@@ -19,7 +19,7 @@ from .held_out import group_means
 from .predictor import Predictor
 from .stored import numbers_from, numbers_to
 
-#: A cell of fewer records is merged into the nearest.
+#: A cell of fewer records is dissolved into the nearest.
 LEAST_IN_CELL = 20
 #: What a certain prediction of the task counts in a distance, in units of the spread of all records.
 TASK_WEIGHT = 3.0
@@ -261,8 +261,28 @@ def _kmeans(
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different records than cells
         found = KMeans(n, n_init=1, random_state=seed).fit(coordinates)
     centres = np.ascontiguousarray(found.cluster_centers_, dtype=np.float64)
-    cells = Cells("kmeans", space, centres, np.arange(n))
-    return cells, _nearest(coordinates, centres)
+    centres, raw = _dissolved(coordinates, centres)
+    return Cells("kmeans", space, centres, np.arange(len(centres))), raw
+
+
+def _dissolved(
+    coordinates: FloatArray, centres: FloatArray, least: int = LEAST_IN_CELL
+) -> tuple[FloatArray, IntArray]:
+    """The centres that at least so many records are nearest to, and the one of each record.
+
+    Smallest first, each is taken away and its records go to the nearest of the others. A rule holds the
+    centres: that of a few records would tell where these people are, and that of one is the record itself.
+    """
+    raw, alive = _nearest(coordinates, centres), np.arange(len(centres))
+    while len(alive) > 1:
+        sizes = np.bincount(raw, minlength=len(centres))[alive]
+        if sizes.min() >= least:
+            break
+        gone, alive = alive[sizes.argmin()], np.delete(alive, sizes.argmin())
+        mine = raw == gone
+        if mine.any():
+            raw[mine] = alive[_nearest(coordinates[mine], centres[alive])]
+    return centres[alive], np.searchsorted(alive, raw).astype(np.intp)
 
 
 def _tree(

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
+from ..attributes import LEAST_RECORDS
 from .stored import numbers_from, numbers_to
 
 #: Steps of a column of numbers, at most.
 N_STEPS = 15
 #: Columns of more than so many values have steps; more columns of that kind have none: images, embeddings.
 FEW_VALUES, MOST_STEPPED = 4, 64
+#: What the places of steps are rounded to, in units of the spread of their column.
+ROUNDED = 0.01
 #: Folds whose records are predicted by a model of the others.
 N_FOLDS = 3
 
@@ -120,13 +123,26 @@ def _steps(points: FloatArray) -> FloatArray:
     """Column and place of each step; columns of few values, such as those of categories, need none."""
     found: list[tuple[float, float]] = []
     if points.shape[1] <= 4 * MOST_STEPPED:
-        shares = np.linspace(0, 1, N_STEPS + 2)[1:-1]
         different = [np.unique(points[:, column]) for column in range(points.shape[1])]
         many = [column for column, values in enumerate(different) if len(values) > FEW_VALUES]
         for column in many if len(many) <= MOST_STEPPED else ():
-            values = different[column]
-            places = np.unique(np.quantile(points[:, column], shares))
-            if len(places) < N_STEPS // 2:  # most people have one value: quantiles of those that there are
-                places = np.unique(np.quantile(values, shares))
-            found += [(float(column), float(place)) for place in places if values[0] <= place < values[-1]]
+            low, high = different[column][[0, -1]]
+            found += [(float(column), place) for place in _places(points[:, column]) if low <= place < high]
     return np.array(found).reshape(-1, 2)
+
+
+def _places(values: FloatArray) -> list[float]:
+    """Quantiles with at least ten records between two of them, rounded: what a rule holds is nobody's."""
+    places = _quantiles(values)
+    if len(places) < N_STEPS // 2:  # most people have one value: quantiles of the others
+        different, counts = np.unique(values, return_counts=True)
+        places = _quantiles(values[values != different[counts.argmax()]])
+    unit = ROUNDED * float(values.std()) or 1.0
+    return [float(place) for place in np.unique(np.rint(places / unit) * unit)]
+
+
+def _quantiles(values: FloatArray) -> FloatArray:
+    n_steps = min(N_STEPS, len(values) // LEAST_RECORDS - 1)
+    if n_steps < 1:
+        return np.zeros(0)
+    return np.unique(np.quantile(values, np.linspace(0, 1, n_steps + 2)[1:-1]))

@@ -71,6 +71,12 @@ class CellProblem:
         groups = self._groups(name)
         return self.measures.without_release(_grouped(self.joint.p_y, groups))
 
+    def most(self, name: str | None = None) -> float:
+        """The leakage of telling all, about one attribute or their combination."""
+        if self.leakage != "information":
+            return 1.0
+        return entropy(_grouped(self.joint.p_y, self._groups(name)))
+
     def solve(self, limits: Limits) -> Solution:
         """The most useful release that keeps the limits on the records that solve."""
         plain = isinstance(self.utility, str)
@@ -105,6 +111,10 @@ class CellProblem:
         Several limits are certified together: a release passes where each of them does, at its share of the
         level.
         """
+        named = limits.items() if isinstance(limits, Mapping) else [(None, limits)]
+        for name, limit in named:
+            if limit >= self.most(name):
+                raise self._unlimited(name, limit)
         if not isinstance(limits, Mapping):
             least, certifier = self.least(), self.certifier()
             found = keep_limit(
@@ -177,6 +187,17 @@ class CellProblem:
         if name is None:
             return np.arange(self.joint.n_y)
         return self.joint.private_groups(name)
+
+    def _unlimited(self, name: str | None, limit: float) -> InfeasibleError:
+        """A certificate that every release has would hide that this one may tell everything."""
+        bits = self.leakage == "information"
+        what = name or " × ".join(self.joint.y_names)
+        return InfeasibleError(
+            f"A limit of {limit:g}{' bit' * bits} is none for {what}: whoever tells all of it tells "
+            f"{self.most(name):.2g}{' bit' * bits}. Allow less"
+            f"{', or limit how differently groups are treated (parity)' * bits}.",
+            names=("max_leakage",),
+        )
 
     def _refused(
         self, limit: float, least: float, certifier: Certifier, first: Solution, name: str | None = None

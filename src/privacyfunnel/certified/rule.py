@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..alphabet import as_names, require_columns
-from ..arrays import FloatArray, IntArray, uniform
+from ..arrays import FloatArray, IntArray, one_generator, uniform
 from ..channels import posterior
 from ..errors import InvalidInputError
 from ..frames import make_frame, read_frame
@@ -115,7 +115,7 @@ class CertifiedRule:
                 names=("records",),
             )
         # An int would draw the columns with the numbers that drew the symbols.
-        generator = np.random.default_rng(rng) if isinstance(rng, int) and not isinstance(rng, bool) else rng
+        generator = one_generator(rng)
         symbols = self.transform(X, generator)
         if self.tables is None:
             return symbols if records == "symbol" else self._typical(symbols)

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import FloatArray, IntArray, uniform
+from ..arrays import FloatArray, IntArray, one_generator, uniform
 from ..attributes import LEAST_RECORDS
 from ..channels import as_channel
 from ..errors import FileFormatError, InvalidInputError
@@ -112,7 +112,7 @@ class ColumnTables:
         """
         at = self._as_symbols(symbols, "draw")
         # An int would start the same numbers again for every column.
-        generator = np.random.default_rng(rng) if isinstance(rng, int) and not isinstance(rng, bool) else rng
+        generator = one_generator(rng)
         made = {}
         for column, channel in zip(self.schema.columns, self._channels, strict=True):
             codes = channel.draw(at, uniform(at.size, generator))

@@ -64,7 +64,9 @@ class Verdict:
         said = f"From a new person's release nobody guesses {', nor '.join(told)}"
         if self.gap is not None:
             said += f", and no decision made from it treats groups more than {100 * self.gap:.1f} % apart"
-        said += f", with {100 * self.confidence:g} % confidence; it keeps {self._kept()}."
+        # The guesses hold together; that they hold and the gap does is a little less sure.
+        each = "" if self.gap is None else "each "
+        said += f", {each}with {100 * self.confidence:g} % confidence; it keeps {self._kept()}."
         return said
 
     def _kept(self) -> str:

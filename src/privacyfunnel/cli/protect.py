@@ -343,6 +343,7 @@ def _card(values: dict[str, Any]) -> str:
         "",
         *guaranteed,
         "",
+        "This and the sentence above hold with this confidence each, not together. "
         "It is about one release of a new person's row from the same population, averaged over people. It is "
         "not about a second release of the same people, about other populations, about columns handed out "
         "beside the table, or about attributes that nobody named. Texts, and ranges that numbers and dates "

@@ -214,7 +214,8 @@ def _by_rule(
 ) -> None:
     from .release_rule import release_by_rule
 
-    others = ("public", "keep_all", "keep_public", "keep_private", "codebook")
+    # A rule draws anew each time: whoever asked for stable draws must not get others.
+    others = ("public", "keep_all", "keep_public", "keep_private", "codebook", "key", "id")
     if meant := [name for name in others if given[name]]:
         raise InvalidInputError(
             f"{meant[0]} belongs to mechanism; leave it out with rule.", names=(*others, "mechanism", "rule")

@@ -18,12 +18,14 @@ N_LEVELS = 9
 #: A statement "less" is refuted where the difference is smaller than this, by two standard errors.
 MARGIN = 0.03
 ERASURE = "random erasure"
+#: Shares of records among the values, and what says of how many.
+SIZES = {"clustering": "n_clustered", "success_with_labels": "n_judged"}
 #: How verdicts are made, for the notes.
 RULE = (
     "Curves are compared along the lines through their undominated settings, seed by seed; ± is the standard "
-    "error over seeds. A statement holds where the difference is more than two standard errors, does not "
-    f"hold where it is less than {MARGIN} by two standard errors, and is not decided elsewhere, or with one "
-    "seed."
+    "error over seeds and, of success, over records. A statement holds where the difference is more than two "
+    f"standard errors, does not hold where it is less than {MARGIN} by two standard errors, and is not "
+    "decided elsewhere, or with one seed."
 )
 
 
@@ -115,7 +117,8 @@ def lines(found: Sequence[Group], gain: str, cost: str, levels: FloatArray) -> F
 class Comparison:
     """How much more one curve costs than another for the same gain; negative is better.
 
-    `error` is the standard error of the mean over seeds, None where one of them has a single seed; `at` has
+    `error` is the standard error of the mean over seeds, with what the judged records add to that of a share
+    of them; None where one of them has a single seed; `at` has
     the differences level by level, with theirs.
     """
 
@@ -181,19 +184,33 @@ def compare(
     ours, theirs = (lines(part, gain, cost, levels) for part in (first, second))
     differences = ours.mean(axis=0) - theirs.mean(axis=0)
     several = min(len(ours), len(theirs)) > 1
-    errors = [_error(one, two) if several else None for one, two in zip(ours.T, theirs.T, strict=True)]
+    more = _sampling(first, cost) + _sampling(second, cost)
+    errors = [_error(one, two, more) if several else None for one, two in zip(ours.T, theirs.T, strict=True)]
     return Comparison(
         float(differences.mean()),
-        _error(ours.mean(axis=1), theirs.mean(axis=1)) if several else None,
+        _error(ours.mean(axis=1), theirs.mean(axis=1), more) if several else None,
         float(low),
         float(high),
         [(float(a), float(b), c) for a, b, c in zip(levels, differences, errors, strict=True)],
     )
 
 
-def _error(first: FloatArray, second: FloatArray) -> float:
-    """Standard error of the difference of two means over seeds."""
-    return math.sqrt(sum(float(np.var(part, ddof=1)) / len(part) for part in (first, second)))
+def _error(first: FloatArray, second: FloatArray, more: float) -> float:
+    """Standard error of the difference of two means over seeds, with the variance that records add."""
+    return math.sqrt(more + sum(float(np.var(part, ddof=1)) / len(part) for part in (first, second)))
+
+
+def _sampling(found: Sequence[Group], cost: str) -> float:
+    """The variance of a share of records, which all seeds have in common: they are judged on the same."""
+    if cost not in SIZES:
+        return 0.0
+    judged = [
+        (values[cost], values.get(SIZES[cost], values["n_judged"]))
+        for group in found
+        for record in group.records
+        if cost in (values := record["values"]) and "n_judged" in values
+    ]
+    return statistics.fmean(share * (1 - share) / n for share, n in judged) if judged else 0.0
 
 
 def levels_table(

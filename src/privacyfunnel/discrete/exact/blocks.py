@@ -21,8 +21,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ...arrays import FloatArray
-from .listing import HAIR
 from .pairs import pair_entropy, search_pair
+from .ratios import HAIR
 
 LEAF = 4  # letters of the smallest blocks
 FINEST = 64  # parts of [0, 1] that one pair of blocks is looked at in, at most
