@@ -6,6 +6,8 @@ from populations import Population, graded, hostile
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel
@@ -104,6 +106,13 @@ def test_a_fit_that_fails_leaves_the_funnel_as_it_was():
         funnel.set_params(max_leakage=0.01).fit(X, private=y)
     assert funnel.rule_ is before
     assert funnel.made_ is made
+
+
+def test_in_a_pipeline():
+    X, y, _ = graded().draw(3_000, np.random.default_rng(0))
+    pipeline = make_pipeline(StandardScaler(), CertifiedFunnel(0.1, n_cells=6, random_state=0)).fit(X, y)
+    assert pipeline.transform(X).shape == (3_000,)
+    pipeline.fit(X, y)  # again: nothing of the first fit is in the way
 
 
 def test_the_trade_off_is_certified_together_and_can_be_chosen_from():

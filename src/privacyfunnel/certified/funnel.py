@@ -123,7 +123,9 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInputError("fit: y is the private attribute where private is not given; pass one.")
         made = type(self)(**self.get_params(deep=False))  # a fit that fails leaves this one as it was
         made._fit(X, y if private is None else private, task, groups)
-        self.__dict__ = made.__dict__
+        for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
+            delattr(self, name)
+        self.__dict__.update(vars(made))  # what a pipeline has put here during the fit stays
         return self
 
     def _fit(self, X: Any, private: Any, task: Any, groups: Any) -> None:
