@@ -274,3 +274,31 @@ def test_what_is_no_table():
     with pytest.raises(InvalidInputError, match="names of columns must be texts"):
         pf.inspect(pd.DataFrame({0: [1, 2], 1: [1, 2]}))
     assert math.isfinite(column(found, "job").bits.value)
+
+
+def test_a_column_without_a_name_is_shown_as_such():
+    table = people(500).rename(columns={"id": ""})
+    said = pf.inspect(table, private="sex").summary
+    assert "(no name)" in said
+    assert ": ," not in said
+
+
+def test_the_sentence_does_not_call_harmless_what_changes_no_guess():
+    rng = np.random.default_rng(0)
+    rare = rng.random(4_000) < 0.15
+    clinic = np.where(rare, rng.random(4_000) < 0.8, rng.random(4_000) < 0.2)  # still mostly not rare
+    said = pf.inspect(pd.DataFrame({"rare": rare, "clinic": clinic}), private="rare").summary
+    assert said.startswith("Seeing one column alone changes no guess of rare")
+    assert "but clinic tells about " in said
+    nothing = pd.DataFrame({"rare": rare, "coin": rng.random(4_000) < 0.5})
+    assert pf.inspect(nothing, private="rare").summary.startswith("No column alone helps to guess rare")
+
+
+def test_dates_that_nearly_nobody_shares_are_not_kept():
+    table = people(20_000)
+    born = pd.Timestamp("1940-01-01") + pd.to_timedelta(
+        np.random.default_rng(1).integers(0, 22_000, 20_000), unit="D"
+    )
+    one = column(pf.inspect(table[["sex"]].assign(born=born), private="sex"), "born")
+    assert one.advice == "protect"
+    assert "point to people" in one.reason

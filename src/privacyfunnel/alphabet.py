@@ -287,6 +287,11 @@ def factorise(column: Any) -> tuple[list[Hashable], NDArray[np.int64]]:
     return list(number_of), np.array(numbers, dtype=np.int64)[np.concatenate(codes)]
 
 
+def shown_name(name: str) -> str:
+    """A column's name as it is printed; many programs write row numbers into a column without one."""
+    return name if name.strip() else "(no name)"
+
+
 def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
     """The names as a tuple; a bare string is one name, not a sequence of characters."""
     return (names,) if isinstance(names, str) else tuple(names)

@@ -6,6 +6,8 @@ from populations import Population, graded, hostile
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel
@@ -46,6 +48,8 @@ def test_a_fit_says_what_it_did_and_keeps_the_limit(settings, limit):
     assert funnel.certificate_.n_samples == 2_000
     assert population.leakage(funnel, measure) <= limit
     assert population.leakage(funnel, "success") <= funnel.verdict_.guesses[0].at_most
+    if measure == "success":  # a looser number beside the limit would deny it
+        assert funnel.verdict_.guesses[0].at_most == limit
     assert funnel.solution_.joint.n_samples == 4_000
     assert "nobody guesses private right more often than" in str(funnel.verdict_)
     assert "95 % confidence" in str(funnel.verdict_)
@@ -104,6 +108,13 @@ def test_a_fit_that_fails_leaves_the_funnel_as_it_was():
     assert funnel.made_ is made
 
 
+def test_in_a_pipeline():
+    X, y, _ = graded().draw(3_000, np.random.default_rng(0))
+    pipeline = make_pipeline(StandardScaler(), CertifiedFunnel(0.1, n_cells=6, random_state=0)).fit(X, y)
+    assert pipeline.transform(X).shape == (3_000,)
+    pipeline.fit(X, y)  # again: nothing of the first fit is in the way
+
+
 def test_the_trade_off_is_certified_together_and_can_be_chosen_from():
     population = graded()
     funnel = fitted(population, n=12_000, n_cells=12)
@@ -134,6 +145,7 @@ def test_the_trade_off_is_certified_together_and_can_be_chosen_from():
         clone(funnel).set_params(max_leakage=None).fit(*population.draw(12_000, np.random.default_rng(0))[:2])
     )
     assert knee.verdict_.variance > 0
+    assert (knee.certificate_.confidence, chosen.certificate_.confidence) == (0.95, 0.95)
     assert population.leakage(knee) <= knee.certificate_.value
 
 

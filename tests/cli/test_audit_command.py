@@ -263,7 +263,7 @@ def test_a_task_is_measured(pfunnel: Run, codes: Path) -> None:
         (["{codes}", "--private", "kind", "--labels", "{npz}"], "no array 'kind'"),
         (["{codes}", "--private", "kind", "-o", "audit.pdf"], ".html or .json"),
         (["{codes}", "--private", "kind", "--card", "card.txt"], ".md"),
-        (["{codes}", "--private", "kind", "--max-success", 60], "a share between 0 and 1"),
+        (["{codes}", "--private", "kind", "--max-success", 60], "a share such as 70% or 0.7"),
         (["{codes}", "--private", "kind", "--max-leakage", -1], "0 or more"),
         (["{codes}", "--private", "kind", "-o", "{codes}"], ".html or .json"),
         (["{audited}", "--private", "y"], "this is an audit"),
@@ -544,3 +544,9 @@ def test_what_else_a_released_file_holds_is_told(pfunnel: Run, tmp_path: Path) -
     ):
         said = read(pfunnel("audit", *asked, "--json"))["meta"]["not_audited"][0]
         assert said.startswith(f"What else the released file holds: {held}.")
+
+
+def test_a_share_may_be_written_in_per_cent(pfunnel: Run, people: Path, mechanism: Path) -> None:
+    ended = pfunnel("audit", mechanism, "--data", people, "--quick", "--n-jobs", 1, "--max-success", "1%")
+    assert ended.code == 1, ended.err
+    assert "above 0.01" in ended.out

@@ -50,6 +50,14 @@ def test_first_a_sentence_then_a_table(pfunnel: Run, table: Path) -> None:
     assert "0123" not in ended.out  # no value of a record
 
 
+def test_row_numbers_without_a_name(pfunnel: Run, tmp_path: Path) -> None:
+    numbered = [[str(i), *row] for i, row in enumerate(rows())]
+    path = write_csv(tmp_path / "numbered.csv", numbered, ["", *HEADER])
+    out = pfunnel("inspect", path, "--private", "sex").out
+    assert "(no name): not measured: its values may name people." in out
+    assert "\n: " not in out
+
+
 def test_json(pfunnel: Run, table: Path) -> None:
     values = json.loads(pfunnel("inspect", table, "--private", "sex", "--json").out)
     assert values["command"] == "inspect"

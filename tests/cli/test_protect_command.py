@@ -136,3 +136,25 @@ def test_a_rule_wants_its_columns(pfunnel: Run, table: Path, tmp_path: Path) -> 
     assert "pass either --mechanism" in ended.err
     ended = pfunnel("release", table, "--rule", tmp_path / "nothing", "-o", tmp_path / "b.csv")
     assert "there is no such folder" in ended.err
+
+
+def test_a_limit_on_guesses_is_what_the_first_line_says(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    ended = pfunnel(
+        "protect", table, "--private", "sex", "--max-success", "60%", "--seed", 0, "-o", tmp_path / "safe.csv"
+    )
+    assert ended.code == 0, ended.err
+    assert "right more often than 60.0 % of the time" in ended.out.splitlines()[0]
+
+
+def test_a_table_without_records_and_a_private_column_that_is_dropped(
+    pfunnel: Run, table: Path, tmp_path: Path
+) -> None:
+    empty, safe = tmp_path / "empty.csv", tmp_path / "safe.csv"
+    empty.write_text("job,sex\n")
+    ended = pfunnel("protect", empty, "--private", "sex", "-o", safe)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: {empty}: there are no records; pass a table with at least one row.\n"
+    ended = pfunnel("protect", table, "--private", "sex", "--drop", "sex", "-o", safe)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: --drop names 'sex', which is needed;")
+    assert not safe.exists()

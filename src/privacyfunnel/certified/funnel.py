@@ -123,7 +123,9 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInputError("fit: y is the private attribute where private is not given; pass one.")
         made = type(self)(**self.get_params(deep=False))  # a fit that fails leaves this one as it was
         made._fit(X, y if private is None else private, task, groups)
-        self.__dict__ = made.__dict__
+        for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
+            delattr(self, name)
+        self.__dict__.update(vars(made))  # what a pipeline has put here during the fit stays
         return self
 
     def _fit(self, X: Any, private: Any, task: Any, groups: Any) -> None:
@@ -211,13 +213,23 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.certificates_ = {" × ".join(plan.private.names): certificate}
         table = solution.mechanism.p_z_given_x
         # Which candidate is taken depends on the records that certify: all of them are allowed for.
-        self._release_by(rule, solution.mechanism, certificate, problem.guess_bounds(table, len(SHARES)))
+        guess = problem.guess_bounds(table, len(SHARES))
+        if problem.leakage == "success" and guess.keys() == self.certificates_.keys():
+            # The limit itself is about guesses, and the sequence that certified it allows for no more.
+            guess = {name: one.value for name, one in self.certificates_.items()}
+        self._release_by(rule, solution.mechanism, certificate, guess)
 
     def _take(self, point: CertifiedPoint) -> None:
         """Release by a point of the certified trade-off."""
         self.solution_ = None
-        self.certificates_ = {" × ".join(self.rule_.private_names): point.bound}
-        self._release_by(self.rule_, point.mechanism, point.bound, point.guess)
+        # It was chosen after looking: what holds is what all points together have.
+        interval = point.bound.interval
+        certificate = replace(
+            point.bound,
+            interval=interval and replace(interval, level=self.made_.problem.confidence),
+        )
+        self.certificates_ = {" × ".join(self.rule_.private_names): certificate}
+        self._release_by(self.rule_, point.mechanism, certificate, point.guess)
 
     def _release_by(
         self, rule: CertifiedRule, mechanism: TableMechanism, certificate: Measured, guess: dict[str, float]

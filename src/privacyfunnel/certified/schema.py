@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..alphabet import as_names, require_columns
+from ..alphabet import as_names, require_columns, shown_name
 from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS, MOST_WHOLE
 from ..errors import FileFormatError, InvalidInputError, shortened
@@ -91,7 +91,7 @@ class TableSchema:
         """One sentence a column: what it is, or why it is left out."""
         return (
             *(column.sentence for column in self.columns),
-            *(f"{name}: left out, {reason}." for name, reason in self.dropped.items()),
+            *(f"{shown_name(name)}: left out, {reason}." for name, reason in self.dropped.items()),
         )
 
     @property

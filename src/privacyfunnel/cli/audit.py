@@ -13,6 +13,7 @@ import typer
 from ..errors import InvalidInputError
 from ..keys import owner_key
 from . import options
+from .budget import share
 from .checks import check_outputs
 from .options import Option, columns, file, flag
 from .output import NumberTable, print_facts, print_json, show
@@ -63,7 +64,10 @@ SOURCES = {
 # What `AuditReport.gate` takes.
 LIMITS = {
     "max_success": Option(
-        "Fail where an adversary may guess more often than this.", metavar="SHARE", check=_share
+        "Fail where an adversary may guess more often than this, such as 70%.",
+        kind=str,
+        metavar="SHARE",
+        check=share,
     ),
     "max_leakage": Option("Fail where I(Z;Y) may be larger.", metavar="BITS"),
     "min_psnr": Option("Fail where PSNR may be lower.", metavar="DB"),

@@ -59,6 +59,7 @@ def inspect(
 
 
 def _print(data: str, found: Inspection) -> None:
+    from ..alphabet import shown_name
     from .output import NumberTable, plural, show
 
     label = " × ".join(found.private)
@@ -76,13 +77,13 @@ def _print(data: str, found: Inspection) -> None:
             f"guessed: how often {label} is guessed from the column alone, against "
             f"{100 * (found.chance or 0):.1f} % without it. bits: what it tells, of {found.entropy:.3f}.",
         ]
-        parts += [f"{one.name}: {one.reason}." for one in found.columns if one.advice == "drop"]
+        parts += [f"{shown_name(one.name)}: {one.reason}." for one in found.columns if one.advice == "drop"]
     if found.pairs:
         table = NumberTable(
             ["two columns", "guessed", "bits", "interval"] if label else ["two columns", "bits", "interval"]
         )
         for pair in found.pairs[: SHOWN_PAIRS if label else SHOWN_ALONE]:
-            cells = [" and ".join(pair.columns)]
+            cells = [" and ".join(map(shown_name, pair.columns))]
             cells += [_share(pair.guessed)] if label else []
             table.add_row(*cells, *_bits(pair.bits))
         parts += ["", f"Together about {label}:" if label else "About each other:", table]
@@ -94,10 +95,21 @@ def _print(data: str, found: Inspection) -> None:
 
 
 def _cells(one: InspectedColumn) -> list[str]:
+    from ..alphabet import shown_name
+
     values = "many" if one.n_values is None else f"{one.n_values:,}"
     missing = "–" if one.n_missing is None else f"{one.n_missing:,}"
     rare = "–" if one.rare is None else f"{100 * one.rare:.1f} %"
-    return [one.name, one.kind, values, rare, missing, _share(one.guessed), *_bits(one.bits), one.advice]
+    return [
+        shown_name(one.name),
+        one.kind,
+        values,
+        rare,
+        missing,
+        _share(one.guessed),
+        *_bits(one.bits),
+        one.advice,
+    ]
 
 
 def _share(number: Estimate | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, shortened
 from . import options
 from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
 from .options import Option, columns
@@ -121,6 +121,13 @@ def protect(
     named = [name for name in LIMITS if given[name] is not None]
     if len(named) > 1:
         raise InvalidInputError(f"pass one of {', '.join(LIMITS)}; got {' and '.join(named)}.", names=LIMITS)
+    for name in given["drop"] or ():
+        if name in [*private, given["task"], given["groups"]]:
+            raise InvalidInputError(
+                f"drop names {shortened(name)}, which is needed; the private column, the task and the groups "
+                "are left out of what is released without it.",
+                names=("drop",),
+            )
     book = f"{output.removesuffix('.gz').rpartition('.')[0]}-codebook.csv"
     check_outputs([output, book, given["card"]], [data])
     check_table_name(output)
@@ -178,6 +185,8 @@ def _read(data: str, delimiter: str | None, wanted: Sequence[str | None], drop: 
     table = open_table(data, delimiter=delimiter if is_csv(data) else None)
     table.require([*(name for name in wanted if name is not None), *drop])
     frame = read_typed(table)
+    if not len(frame):
+        raise InvalidInputError(f"{data}: there are no records; pass a table with at least one row.")
     return frame.drop_columns(list(drop)) if drop else frame
 
 
@@ -286,7 +295,7 @@ def _print(values: dict[str, Any]) -> None:
         facts.append(
             (
                 "Told" if i == 0 else "",
-                f"{one['column']}: {one['before']:.4f} → {one['after']:.4f} bit",
+                f"{one['column']}: ≈ {one['before']:.4f} → ≈ {one['after']:.4f} bit",
                 "by itself about " + " × ".join(values["private"]) + ", estimated on these records"
                 if i == 0
                 else "",
@@ -299,7 +308,11 @@ def _print(values: dict[str, Any]) -> None:
             f"{100 * values['variance_kept']:.0f} % of the variance",
             "; ".join(f"{name} {100 * max(share, 0):.0f} %" for name, share in kept),
         ),
-        ("Rule", f"{values['n_cells']} kinds of records → {plural(values['n_symbols'], 'symbol')}", ""),
+        (
+            "Rule",
+            f"{plural(values['n_cells'], 'kind')} of records → {plural(values['n_symbols'], 'symbol')}",
+            "",
+        ),
         *[("Column", note, "") for note in values["notes"] if "left out" in note or "number:" in note],
         ("Saved", values["output"], f"{plural(values['n_records'], 'row')} in random order"),
         ("Codebook", values["codebook"], "what each symbol stands for"),
@@ -333,8 +346,8 @@ def _card(values: dict[str, Any]) -> str:
         "This and the sentence above hold with this confidence each, not together. "
         "It is about one release of a new person's row from the same population, averaged over people. It is "
         "not about a second release of the same people, about other populations, about columns handed out "
-        "beside the table, or about attributes that nobody named. Values that fewer than 10 records share do "
-        "not occur.",
+        "beside the table, or about attributes that nobody named. Texts, and ranges that numbers and dates "
+        "were drawn from, are shared by 10 records or more.",
         "",
         "| column | variance kept |",
         "|---|---|",

@@ -153,6 +153,8 @@ def release(
             n_records += part.num_rows
         if book is not None:  # if it cannot be written, there is no table either
             _write_codebook(codebook, book, spreadsheet_safe and is_csv(codebook))
+    from ..alphabet import shown_name
+
     left_out = [name for name in table.columns if name not in kept and name not in names]
     values: dict[str, Any] = {
         "command": "release",
@@ -179,7 +181,7 @@ def release(
     if as_json:
         print_json(values)
     elif to_stdout:
-        note(f"left out: {', '.join(left_out) or 'nothing'}.")
+        note(f"left out: {', '.join(map(shown_name, left_out)) or 'nothing'}.")
     else:
         n_symbols = plural(table_mechanism.n_z, "symbol")
         how_made = {
@@ -190,7 +192,7 @@ def release(
         facts = [
             ("Released", ", ".join(released), how_made[given["values"]]),
             ("Kept", ", ".join(kept) or "nothing else", "not protected" if kept else ""),
-            ("Left out", ", ".join(left_out) or "nothing", ""),
+            ("Left out", ", ".join(map(shown_name, left_out)) or "nothing", ""),
             ("Drawn", "with the key" if key else "anew", f"one symbol for each {person}" if key else ""),
             ("Order", "random" if shuffle else "that of the records", ""),
             ("Saved", output, f"{plural(n_records, 'record')} in {values['seconds']:.1f} s"),

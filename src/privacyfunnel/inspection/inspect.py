@@ -171,7 +171,8 @@ class _Counter:
     def _told(self, column: InspectedColumn, table: IntArray) -> InspectedColumn:
         bits = told_bits(table, self.confidence)
         advice, reason, certain = advice_for(table, bits, self.entropy)
-        if column.kind == "number" and column.rare is not None and column.rare > 0.5:
+        if column.kind in ("number", "date") and column.rare is not None and column.rare > 0.5:
+            advice = "protect" if advice == "keep" else advice
             reason += "; its exact values may point to people"
         guess = guess_rate(table, self.confidence)
         return replace(column, bits=bits, guessed=guess, certain=certain, advice=advice, reason=reason)

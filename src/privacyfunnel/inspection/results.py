@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..alphabet import shown_name
 from ..frames import make_frame
 from ..measured import Estimate
+from .estimates import HARMLESS
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,10 @@ def _summary(found: Inspection) -> str:
         if not found.pairs:
             return "No two columns could be compared."
         most = found.pairs[0]
+        both = " and ".join(map(shown_name, most.columns))
         return (
-            f"Of {len(found.columns)} columns in {found.n_records:,} records, {' and '.join(most.columns)} "
-            f"tell most about each other: {most.bits.value:.3f} bit."
+            f"Of {len(found.columns)} columns in {found.n_records:,} records, {both} tell most about each "
+            f"other: {most.bits.value:.3f} bit."
         )
     label = " × ".join(found.private)
     best = max(
@@ -161,18 +164,31 @@ def _summary(found: Inspection) -> str:
     said = []
     if best is not None and best.guessed is not None and best.guessed.value > found.chance:
         said.append(
-            f"Somebody who sees {best.name} alone is right about {label} {100 * best.guessed.value:.1f} % of "
-            f"the time; without seeing anything {100 * found.chance:.1f} %."
+            f"Somebody who sees {shown_name(best.name)} alone is right about {label} "
+            f"{100 * best.guessed.value:.1f} % of the time; without seeing anything "
+            f"{100 * found.chance:.1f} %."
         )
     else:
         said.append(
             f"No column alone helps to guess {label}: somebody who sees nothing is right "
             f"{100 * found.chance:.1f} % of the time, and nobody was found to do better."
         )
+        telling = max((one for one in found.columns if one.bits), key=_surely_told, default=None)
+        if telling is not None and found.entropy and _surely_told(telling) > HARMLESS * found.entropy:
+            assert telling.bits is not None
+            said[0] = (
+                f"Seeing one column alone changes no guess of {label}, which is right "
+                f"{100 * found.chance:.1f} % of the time anyway, but {shown_name(telling.name)} tells about "
+                f"{100 * telling.bits.value / found.entropy:.0f} % of all there is to know about it."
+            )
     for advice, words in (("drop", "Drop"), ("protect", "Protect"), ("keep", "Keep")):
         if names := found.advised(advice):
-            said.append(f"{words}: {', '.join(names)}.")
+            said.append(f"{words}: {', '.join(map(shown_name, names))}.")
     return " ".join(said)
+
+
+def _surely_told(column: InspectedColumn) -> float:
+    return -1.0 if column.bits is None else column.bits.interval.low
 
 
 def _number_columns(name: str, numbers: Sequence[Estimate | None]) -> dict[str, list[float | None]]:
