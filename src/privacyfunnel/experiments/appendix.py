@@ -182,8 +182,8 @@ def _paper_point(group: Group) -> list[Claim]:
         Claim(
             "appendix F, published",
             f"There the clustering adversary's success is {PAPER_SUCCESS}.",
-            f"Clustering {_digits(clusters, 3)}, where embeddings alone make differences of 0.1; the strongest "
-            "adversary with labels has "
+            f"Clustering {_digits(clusters, 3)}, where embeddings alone make differences of 0.1; the "
+            "strongest adversary with labels has "
             f"{_digits(group.values('success_with_labels'), 3)}, at least "
             f"{_digits(group.values('leakage'), 2)} of 3.32 bit.",
             abs(group.mean("clustering") - PAPER_SUCCESS) <= 0.1 + 2 * error if decided else None,
