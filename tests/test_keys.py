@@ -154,3 +154,14 @@ def test_nothing_saved_has_the_key(tmp_path: Path) -> None:
     text = (tmp_path / "m.json").read_text(encoding="utf-8")
     assert KEY.hex() not in text
     assert json.loads(text)["version"] == 2
+
+
+def test_points_of_time_are_no_whole_numbers() -> None:
+    """NumPy has nanoseconds as whole numbers: a date would draw other numbers here than elsewhere."""
+    mechanism = pf.TableMechanism([[0.5, 0.5]], x_labels=["a"])
+    days = np.array(["2020-02-29", "2021-01-01"], dtype="datetime64[D]")
+    same = mechanism.release(["a", "a"], key=KEY, id=["2020-02-29", "2021-01-01"])
+    assert list(mechanism.release(["a", "a"], key=KEY, id=days)) == list(same)
+    for ids in (days.astype("datetime64[ns]"), list(days.astype("datetime64[ns]")), days - days[0]):
+        with pytest.raises(InvalidInputError, match="record 1 has an id of type"):
+            mechanism.release(["a", "a"], key=KEY, id=ids)

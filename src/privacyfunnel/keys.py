@@ -144,6 +144,8 @@ def keyed_uniform(ids: Sequence[Any], key: bytes, fingerprint: str) -> FloatArra
 
 def _id_text(value: Any, at: int) -> bytes:
     """An id as the bytes that are hashed; `at` is its place, for the message."""
+    if isinstance(value, (np.datetime64, np.timedelta64)) and isinstance(value.item(), int):
+        value = value.astype(f"{value.dtype.kind}8[us]")  # nanoseconds are no whole number of a person
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
@@ -184,7 +186,10 @@ class Draws:
         """n numbers, uniform on [0, 1), for what has a `fingerprint`."""
         if self.key is None:
             return uniform(n, self.rng)
-        ids = self.ids if isinstance(self.ids, (list, tuple)) else np.asarray(self.ids).ravel().tolist()
+        ids = self.ids
+        if not isinstance(ids, (list, tuple)):
+            column = np.asarray(ids).ravel()
+            ids = list(column) if column.dtype.kind in "mM" else column.tolist()
         if len(ids) != n:
             raise InvalidInputError(
                 f"release: there must be an id for each of the {n:,} letters; there are {len(ids):,}.",
