@@ -29,6 +29,7 @@ from privacyfunnel.files import (
     write_table,
     writing,
 )
+from privacyfunnel.files.typed import read_typed
 from privacyfunnel.sweep.data import load_records
 
 VALUES = st.text(st.sampled_from('ab0,;"\n\r\t é'), max_size=4)
@@ -387,3 +388,22 @@ def test_sweeps_read_every_kind_of_file(tmp_path: Path) -> None:
         if kind == "csv":
             with pytest.raises(InvalidInputError, match="name the private column, as private"):
                 load_records({"file": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["1", "-20", "0"], "int64"),
+        (["1.5", "2", ".5", "3."], "double"),
+        (["1e5", "-2E-3", "7"], "double"),
+        (["1.5", "inf", "-Infinity", "NaN"], "double"),
+        (["007", "8"], "string"),
+        (["1", "x"], "string"),
+        (["1e", "2"], "string"),
+    ],
+)
+def test_numbers_of_a_csv_file_are_numbers(tmp_path: Path, texts: list[str], kind: str) -> None:
+    """One infinite number among many would otherwise make texts of all of them, without a word."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "".join(f"{text},x\n" for text in texts), encoding="utf-8")
+    assert str(read_typed(open_table(path))["a"].type).removeprefix("large_") == kind

@@ -11,6 +11,8 @@ from ..progress import progress_bar
 from .base import TableFile
 from .csv_files import CsvFile
 
+_NUMBER = r"(?i)^[+-]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)$"
+
 
 def read_typed(
     table: TableFile, types: Mapping[str, Any] | None = None, *, progress: bool | None = None
@@ -47,7 +49,8 @@ def typed(found: Any, table: TableFile, types: Mapping[str, Any] | None = None) 
 
 
 def _guessed(column: Any) -> Any:
-    """Whole numbers, other numbers, or the texts as they are: 007 and 1e5 stay what they are."""
+    """Whole numbers, other numbers (infinite ones too, which are refused where they matter), or the texts as
+    they are: 007 stays what it is."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -55,7 +58,7 @@ def _guessed(column: Any) -> Any:
         return column
     for kind, form in (
         (pa.int64(), r"^(0|-?[1-9][0-9]{0,17})$"),
-        (pa.float64(), r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"),
+        (pa.float64(), _NUMBER),
     ):
         if pc.all(pc.match_substring_regex(column, form), skip_nulls=True).as_py():
             return column.cast(kind)
