@@ -20,6 +20,7 @@ from privacyfunnel.auditing import (
 )
 from privacyfunnel.certified import CertifiedFunnel, Verdict
 from privacyfunnel.certified.tables import ColumnTables, TableSchema
+from privacyfunnel.keys import hmac_pads, new_key, read_key
 from privacyfunnel.learned import (
     Autoencoder,
     ConditionalFunnel,
@@ -171,6 +172,15 @@ def same_frame_back(symbols: NDArray[np.intp]) -> None:
     assert_type(schema.to_points(people), NDArray[np.float64])
     tables = ColumnTables.count(schema, people, symbols)
     print(tables.draw(symbols), tables.codebook())
+
+
+def keyed(mechanism: pf.TableMechanism, letters: list[str], persons: list[str]) -> None:
+    assert_type(new_key("owner.key"), bytes)
+    key = read_key("owner.key")
+    assert_type(hmac_pads(key), tuple[bytes, bytes])
+    print(mechanism.release(letters, key=key, id=persons))
+    assert_type(mechanism.to_sql_table("mechanism", dialect="duckdb"), list[str])
+    assert_type(mechanism.to_sql("people", dialect="duckdb", id="person", shuffle=True), str)
 
 
 def inspected(people: Any, mechanism: pf.TableMechanism, letters: list[str], sex: list[str]) -> None:

@@ -294,7 +294,8 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return chosen
         if self.utility_ != "distance":
             raise InvalidInputError(
-                "choose: keep_variance goes with utility='distance'; fit with it.", names=("keep_variance",)
+                "choose: keep_variance goes with utility='distance'; fit with it.",
+                names=("keep_variance", "utility"),
             )
         asked = finite_number("keep_variance", keep_variance, 0.0)
         cells = self._variance_of_cells()
