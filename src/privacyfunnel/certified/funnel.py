@@ -388,7 +388,9 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 names=("utility",),
             )
         if utility == "task" and read.task is None:
-            raise InvalidInputError("utility='task' needs a task; pass task= to fit.", names=("task",))
+            raise InvalidInputError(
+                "utility='task' needs a task; pass task= to fit.", names=("utility", "task")
+            )
         confidence = finite_number("confidence", self.confidence, 0.0, strict=True)
         if confidence >= 1:
             raise InvalidInputError(
