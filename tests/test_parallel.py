@@ -1,6 +1,8 @@
 """How many workers, and threads that end when they are asked to."""
 
 import os
+import subprocess
+import sys
 from contextlib import closing
 from threading import Event
 
@@ -64,3 +66,24 @@ def test_closing_ends_what_runs():
 def test_somebody_can_look_at_the_clock_meanwhile():
     looked = Event()
     assert dict(in_threads([lambda: looked.wait(10)], 1, nothing, looked.set)) == {0: True}
+
+
+def test_libraries_that_are_loaded_later_are_limited_too():
+    # In a process of its own: what other tests have loaded must not help.
+    script = """
+import os
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "3"
+from threadpoolctl import threadpool_info
+from privacyfunnel.parallel import library_threads
+threads = lambda: {one["filepath"]: one["num_threads"] for one in threadpool_info()}
+with library_threads(1):
+    early = threads()
+import scipy.linalg, sklearn.cluster
+before = threads()
+with library_threads(1):
+    inside = threads()
+assert len(before) > len(early), "nothing was loaded in between"
+assert set(early.values()) == set(inside.values()) == {1}, (early, inside)
+assert threads() == before and 1 not in before.values()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

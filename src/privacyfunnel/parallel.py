@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +32,22 @@ def n_workers(n_jobs: int) -> int:
             names=("n_jobs",),
         )
     return max(1, n_cores() + 1 + int(n_jobs)) if n_jobs < 0 else int(n_jobs)
+
+
+def library_threads(limit: int | None, user_api: str | None = None) -> AbstractContextManager[Any]:
+    """At most this many threads inside BLAS and OpenMP (or one of them) while the context lasts."""
+    limited: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=limit, user_api=user_api)
+    return limited
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> Any:
+    """The native libraries of this process. Looking for them takes longer than a small fit, and new ones come
+    with new modules only.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def in_threads(

@@ -18,6 +18,7 @@ from ..errors import InvalidInputError
 from ..fingerprints import keyed_fingerprint, open_fingerprint
 from ..keys import checked_key
 from ..mechanism import TableMechanism
+from ..parallel import library_threads
 from .adversaries.bounds import as_codes
 
 #: Records that adversaries learn from at most, by effort.
@@ -114,9 +115,8 @@ class Table:
         if self.codes.shape[1] <= WIDE or self.n <= COMPONENTS:
             return self.codes
         from sklearn.decomposition import PCA
-        from threadpoolctl import threadpool_limits
 
-        with threadpool_limits(1):
+        with library_threads(1):
             solver = PCA(COMPONENTS, svd_solver="covariance_eigh")
             return np.asarray(solver.fit_transform(self.codes), dtype=np.float64)
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..checks import shown
 from ..errors import InvalidInputError
-from ..parallel import in_threads
+from ..parallel import in_threads, library_threads
 from ..progress import Report
 from ..solution import Status
 from .methods import METHODS, Method
@@ -67,8 +67,6 @@ def run_tasks(
 
     After `end` (of time.perf_counter) every iterative task stops at its next step.
     """
-    from threadpoolctl import threadpool_limits
-
     chunks = _chunks(tasks, problem)
     cancelled = Event()
     calls = [
@@ -84,7 +82,7 @@ def run_tasks(
     # One task alone may use every core inside its matrix products; several share them as tasks.
     # The rule looks at the tasks, not at n_jobs, so that n_jobs cannot change a summation order.
     with (
-        threadpool_limits(limits=None if len(tasks) == 1 else 1, user_api="blas"),
+        library_threads(None if len(tasks) == 1 else 1, "blas"),
         closing(in_threads(calls, n_jobs, cancelled.set, poll)) as ended,
     ):
         for at, runs in ended:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, PrivacyFunnelError
+from ..parallel import library_threads
 from .data import content_mark, resolve
 from .fits import models_kept_in
 from .methods import check, code_of, compute, kind_of
@@ -107,14 +108,12 @@ def _folder(models: str | None) -> Path | None:
 @contextmanager
 def limited_threads(n: int) -> Iterator[None]:
     """At most n threads inside BLAS, OpenMP and torch: n_jobs × n are the cores there are."""
-    from threadpoolctl import threadpool_limits
-
     torch = sys.modules.get("torch")
     before = None if torch is None else torch.get_num_threads()
     variables = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update({name: str(n) for name in variables})
     try:
-        with threadpool_limits(n):
+        with library_threads(n):
             if torch is not None:
                 torch.set_num_threads(n)
             yield

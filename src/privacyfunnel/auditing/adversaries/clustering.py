@@ -16,6 +16,7 @@ import numpy as np
 
 from ...arrays import FloatArray, IntArray
 from ...errors import InvalidInputError, MissingDependencyError
+from ...parallel import library_threads
 
 # Neighbours to look up for each one that is wanted from other folds: two thirds of them are, on average.
 MARGIN = 3
@@ -52,9 +53,8 @@ class NeighbourGraph:
 def search(Z: FloatArray, queries: FloatArray | None, k: int) -> tuple[FloatArray, IntArray]:
     """Distances and numbers of the k codes of Z nearest to each query; of Z itself, each without itself."""
     from sklearn.neighbors import NearestNeighbors
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1):
+    with library_threads(1):
         distances, indices = NearestNeighbors(n_neighbors=k).fit(Z).kneighbors(queries)
     return distances.astype(np.float64), indices.astype(np.intp)
 
@@ -245,12 +245,11 @@ def kmeans(points: FloatArray, k: int, seed: int) -> tuple[IntArray, FloatArray]
     """Cluster numbers and centres of the best of ten runs."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
 
     # More runs than this cost more than they find where there are hundreds of clusters.
     n_init = 10 if k <= 50 else 1
     fitted = KMeans(min(k, len(points)), n_init=n_init, random_state=seed)
-    with threadpool_limits(1), warnings.catch_warnings():
+    with library_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters
         fitted.fit(points)
     return fitted.labels_.astype(np.intp), np.asarray(fitted.cluster_centers_, dtype=np.float64)

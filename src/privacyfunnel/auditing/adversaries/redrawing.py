@@ -13,6 +13,7 @@ import numpy as np
 
 from ...arrays import FloatArray, IntArray
 from ...errors import InvalidInputError
+from ...parallel import library_threads
 
 #: Epochs at most, and without a better one among records that are kept from learning.
 MOST_EPOCHS, PATIENCE = 60, 6
@@ -84,7 +85,6 @@ class RedrawingAdversary:
     ) -> FloatArray:
         """P(y|z) of a network that has learned from the known records, at its best epoch."""
         from sklearn.neural_network import MLPClassifier
-        from threadpoolctl import threadpool_limits
 
         rng = np.random.default_rng([self.random_state, 31, fold])
         order = rng.permutation(len(known))
@@ -107,7 +107,7 @@ class RedrawingAdversary:
         classes = np.arange(n_classes)
         judged, truth = drawn(apart), y[apart]
         best, since, answer = -np.inf, 0, np.full((len(Z), n_classes), 1 / n_classes)
-        with threadpool_limits(1):
+        with library_threads(1):
             for _ in range(MOST_EPOCHS):
                 network.partial_fit(drawn(learnt), y[learnt], classes=classes)
                 score = float(np.log(_of(network, judged)[np.arange(len(truth)), truth] + 1e-9).mean())

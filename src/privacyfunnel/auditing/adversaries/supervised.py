@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ...arrays import BoolArray, FloatArray, IntArray
 from ...errors import InvalidInputError
+from ...parallel import library_threads
 from .bounds import frequencies, predict
 from .clustering import NeighbourAdversary
 from .protocol import SUPERVISED, NumericAdversary
@@ -65,7 +66,6 @@ class EstimatorAdversary:
     def _fit(self, Z: FloatArray, y: Any, smallest_group: int, n_groups: int) -> Any:
         from sklearn.base import clone
         from sklearn.exceptions import ConvergenceWarning
-        from threadpoolctl import threadpool_limits
 
         changes: dict[str, Any] = {}
         for key, value in self.estimator.get_params().items():
@@ -76,7 +76,7 @@ class EstimatorAdversary:
                 changes[key] = min(value, len(y))
         fitted = clone(self.estimator).set_params(**changes)
         # Threads that wait for each other on busy cores make small fits tens of times slower.
-        with threadpool_limits(1), warnings.catch_warnings():
+        with library_threads(1), warnings.catch_warnings():
             # An adversary that stops early still proves a bound, a weaker one.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
@@ -103,9 +103,7 @@ class ClassifierAdversary(EstimatorAdversary):
     def predict_proba(self, Z: FloatArray) -> ArrayLike:
         if self._fitted is None:
             return np.ones((len(Z), 1))
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1):
+        with library_threads(1):
             probabilities: ArrayLike = self._fitted.predict_proba(Z)
         return probabilities
 
@@ -205,9 +203,7 @@ class RegressorAdversary(EstimatorAdversary):
         return self
 
     def predict(self, Z: FloatArray) -> ArrayLike:
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1):
+        with library_threads(1):
             values: ArrayLike = self._fitted.predict(Z)
         return values
 
