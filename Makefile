@@ -1,7 +1,9 @@
 # Every target sets up .venv by itself when it is missing or out of date.
 PYTHON ?= python3
 BIN := .venv/bin
+CORE := .venv/.core
 STAMP := .venv/.installed
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 export PYTHONHASHSEED := 0
 
 .PHONY: setup demo test test-full bench reproduce check format clean
@@ -9,16 +11,23 @@ export PYTHONHASHSEED := 0
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+# The package and its figures: all that the demo needs. Pip's warnings are shown when it fails only.
+$(CORE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "privacyfunnel needs Python 3.11 or newer; this is %d.%d. Run: make PYTHON=python3.11 setup" % sys.version_info[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Installing into .venv (first time: a few minutes)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,onnx,dev]'
+	@echo "Installing the package and its figures into .venv (first time: a minute)"
+	@$(PIP) -e '.[plot]' 2> .venv/pip.log || { cat .venv/pip.log >&2; exit 1; }
+	@touch $(CORE)
+
+# All of it: learned funnels, audits, engines, and what the tests need.
+$(STAMP): $(CORE)
+	@echo "Installing what the tests need into .venv (first time: a few minutes)"
+	@$(PIP) --quiet -e '.[all,onnx,dev]' 2> .venv/pip.log || { cat .venv/pip.log >&2; exit 1; }
 	@echo "Compiling the solvers, once"
 	@$(BIN)/pfunnel demo --output .venv/demo > /dev/null
 	@touch $(STAMP)
 
-demo: $(STAMP)
+demo: $(CORE)
 	$(BIN)/pfunnel demo
 
 test: $(STAMP)
