@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 export PYTHONHASHSEED := 0
 
-.PHONY: setup demo test test-full bench reproduce check format clean
+.PHONY: setup demo test test-full bench docs reproduce check format clean
 .DELETE_ON_ERROR:
 
 setup: $(STAMP)
@@ -39,6 +39,10 @@ test-full: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
+# The site, in docs/_build/index.html; a warning is an error.
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+
 # All of the paper at small scale; goes on where it was interrupted, and from what docs/results/runs has.
 reproduce: $(STAMP)
 	$(BIN)/pfunnel reproduce all --scale small --output docs/results --store runs/reproduce
@@ -53,4 +57,4 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-output
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-output docs/_build docs/generated

@@ -106,8 +106,8 @@ class AuditReport:
         files tell them. None where something was not measured or has no finite value. Where a report has
         several private attributes, the keys of each begin with its name, as in "age: success".
 
-        Keys
-        ----
+        Notes
+        -----
         name, attribute, n_records, confidence, seconds, published
         success, success_low, success_high, success_kind, strongest, strongest_on
             The highest success on what is released, its interval, its adversary and what that looks at.

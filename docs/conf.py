@@ -1,0 +1,53 @@
+"""The site: `make docs` writes it into docs/_build. Warnings are errors."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import privacyfunnel
+
+project = "privacyfunnel"
+author = "The privacyfunnel developers"
+copyright = author
+version = release = privacyfunnel.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "_templates", "results/runs"]
+templates_path = ["_templates"]
+suppress_warnings = ["config.cache"]
+
+myst_enable_extensions = ["deflist", "dollarmath", "colon_fence"]
+myst_heading_anchors = 4
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the signature has them
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+default_role = "code"  # docstrings write names as Markdown does
+
+html_theme = "pydata_sphinx_theme"
+html_title = "privacyfunnel"
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True, "use_edit_page_button": False}
+html_copy_source = False
+html_show_sourcelink = False
+
+
+def escape_bars(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """|X| is the size of an alphabet, not a substitution of reStructuredText; names in backticks stay."""
+    for at, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[at] = re.sub(r"(`[^`]*`)|\|", lambda found: found[1] or r"\|", line)
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", escape_bars)
