@@ -100,7 +100,7 @@ def test_no_plan_has_the_key(database: Database) -> None:
         "duckdb": ["EXPLAIN", "EXPLAIN ANALYZE"],
         "postgres": ["EXPLAIN (VERBOSE)", "EXPLAIN (ANALYZE, VERBOSE)"],
         "mariadb": ["EXPLAIN EXTENDED", "EXPLAIN FORMAT=JSON", "ANALYZE FORMAT=JSON"],
-        "spark": ["EXPLAIN EXTENDED", "EXPLAIN CODEGEN", "EXPLAIN COST"],
+        "spark": ["EXPLAIN EXTENDED", "EXPLAIN FORMATTED", "EXPLAIN COST"],
     }[database.dialect]
     for words in explain:
         seen = repr(database.query(f"{words} {sql}")).encode()

@@ -137,12 +137,15 @@ def sql(
 
 def _check(released: str, symbol: str, stored: str, known: bool) -> str:
     """The query that shows whether symbols were drawn as they should be, as far as P(Z) is known."""
-    share = f"SELECT r.{symbol}, count(*) * 1.0 / (SELECT count(*) FROM {released}) AS share"
-    end = f"\nFROM {released} AS r GROUP BY r.{symbol} ORDER BY r.{symbol};"
+    counted = f"SELECT {symbol} AS released_symbol, count(*) AS n FROM {released} GROUP BY {symbol}"
+    share = f"SELECT r.released_symbol, r.n * 1.0 / (SELECT count(*) FROM {released}) AS share"
     if not known:
-        return f"-- How often each symbol occurs:\n{share}{end}"
-    expected = f"(SELECT sum(m.hi - m.lo) FROM {stored} AS m WHERE NOT m.known AND m.symbol = r.{symbol})"
-    return f"-- Each share must be near the expected one:\n{share},\n  {expected} AS expected{end}"
+        told, joined = "How often each symbol occurs", ""
+    else:
+        told, share = "Each share must be near the expected one", f"{share}, m.expected"
+        expected = f"SELECT symbol, sum(hi - lo) AS expected FROM {stored} WHERE NOT known GROUP BY symbol"
+        joined = f"\nLEFT JOIN ({expected}) AS m ON m.symbol = r.released_symbol"
+    return f"-- {told}:\n{share}\nFROM ({counted}) AS r{joined}\nORDER BY r.released_symbol;"
 
 
 def _key(dialect: str, making: str | None) -> str:

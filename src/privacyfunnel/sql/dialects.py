@@ -94,6 +94,10 @@ class Language:
         """A text that equals only itself."""
         return f'({text}) COLLATE "C"'
 
+    def letter(self, text: str) -> str:
+        """What that text is compared with: the column itself, so that an index serves, or of its type."""
+        return text
+
     def numeric(self, value: str) -> str:
         """A column that is compared with numbers: no text is one, and NaN is missing, as in Python."""
         return f"NULLIF({value}, 'NaN'::float8)"
@@ -203,6 +207,8 @@ class DuckDB(Language):
 
     def exactly(self, text: str) -> str:
         return f"encode({text})"
+
+    letter = exactly
 
     def numeric(self, value: str) -> str:
         # A sum of a text and 0 is refused; compared with a number, '7.6' would be rounded to 8.
@@ -323,6 +329,8 @@ class Spark(Language):
 
     def exactly(self, text: str) -> str:
         return f"CAST({text} AS BINARY)"
+
+    letter = exactly
 
     def numeric(self, value: str) -> str:
         return f"CASE WHEN isnan({value}) THEN NULL ELSE {value} END"

@@ -95,7 +95,7 @@ class MechanismRows:
                 found.append(f"({value} IS NULL) = {m}.{marks.pop(0)}")
                 value = f"COALESCE({value}, {self.language.literal(kind.fill)})"
             if kind.name == "text":
-                value, letter = exactly(value), exactly(letter)
+                value, letter = exactly(value), self.language.letter(letter)
             found.append(f"{value} = {letter}")
         return " AND ".join(found)
 
