@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CORE := .venv/.core
 STAMP := .venv/.installed
+FULL := .venv/.full
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 export PYTHONHASHSEED := 0
 
@@ -27,13 +28,19 @@ $(STAMP): $(CORE)
 	@$(BIN)/pfunnel demo --output .venv/demo > /dev/null
 	@touch $(STAMP)
 
+# With Spark, half a gigabyte, for the long tests.
+$(FULL): $(STAMP)
+	@echo "Installing Spark into .venv"
+	@$(PIP) --quiet -e '.[all,onnx,spark,dev]' 2> .venv/pip.log || { cat .venv/pip.log >&2; exit 1; }
+	@touch $(FULL)
+
 demo: $(CORE)
 	$(BIN)/pfunnel demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m 'not full' -n auto
 
-test-full: $(STAMP)
+test-full: $(FULL)
 	$(BIN)/python -m pytest -n auto
 
 bench: $(STAMP)

@@ -29,7 +29,7 @@ LAYERS = [
         "unknown",
     },
     {"attributes", "channels", "sparse", "information", "frames", "resampling", "order", "transport"},
-    {"counting", "joint", "measures", "sql", "columns", "persistence", "mechanism"},
+    {"counting", "joint", "measures", "sql", "spark", "columns", "persistence", "mechanism"},
     {"files"},
     {"solution", "uncertainty", "certificate", "tradeoff"},
     {"discrete", "auditing", "datasets"},

@@ -1,35 +1,28 @@
-"""Mechanisms as SQL, in SQLite, DuckDB and PostgreSQL: probabilities, quoting, unknown letters, numbers."""
+"""Mechanisms as SQL, in every database that is offered: probabilities, quoting, unknown letters, numbers."""
 
 from __future__ import annotations
 
-import itertools
-import sqlite3
+import re
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 import sparse_twins
-from postgres_server import running_server
+from databases import Database, Postgres, Sqlite
 from scipy.stats import chisquare
 
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.keys import hmac_pads
 from privacyfunnel.mechanism import TableMechanism
-from privacyfunnel.sql import _RANDOM, register_key
 
-psycopg = pytest.importorskip(
-    "psycopg", reason="PostgreSQL's driver is not installed: pip install psycopg[binary]"
-)
-
-ENGINES = ("sqlite", "duckdb", "postgres")
-FAILURES = (sqlite3.Error, duckdb.Error, psycopg.Error)
 KEY = bytes(range(32))
-DOUBLE = {"sqlite": "DOUBLE", "duckdb": "DOUBLE", "postgres": "DOUBLE PRECISION"}
-NUMBERS = itertools.count()
+
+# Spark has names of tables that are letters and digits alone.
+MY_TABLE = "my_table"
 
 # Letters and symbols with everything that needs quoting, a missing value, a sure row and zeros.
 NASTY = ["a", "A", "b'; DROP TABLE people; --", 'c"\\', None, "e", "ü\n"]
@@ -50,67 +43,6 @@ def mechanism() -> TableMechanism:
     return TableMechanism(TABLE, x_labels=NASTY, z_labels=SYMBOLS, x_names=["job"])
 
 
-class Database:
-    """The engines under one interface."""
-
-    def __init__(self, dialect: str, address: str = "") -> None:
-        self.dialect = dialect
-        self.connection: Any = (
-            psycopg.connect(address, autocommit=True)
-            if dialect == "postgres"
-            else sqlite3.connect(":memory:")
-            if dialect == "sqlite"
-            else duckdb.connect()
-        )
-        self.schema = "main"
-        if dialect == "postgres":  # a place of its own for each test
-            self.schema = f"test{next(NUMBERS)}"
-            self.query(f"CREATE SCHEMA {self.schema}")
-            self.query(f"SET search_path TO {self.schema}")
-
-    def query(self, sql: str) -> list[tuple]:
-        cursor = self.connection.execute(sql)
-        return cursor.fetchall() if cursor.description else []
-
-    def teach(self, key: bytes) -> None:
-        """Make the key known, without writing it into a statement."""
-        if self.dialect == "sqlite":
-            register_key(self.connection, key)
-            return
-        kind = "BYTEA" if self.dialect == "postgres" else "BLOB"
-        self.query(f"CREATE TEMPORARY TABLE release_key (inner_pad {kind}, outer_pad {kind})")
-        marks = "%s, %s" if self.dialect == "postgres" else "?, ?"
-        self.connection.execute(f"INSERT INTO release_key VALUES ({marks})", hmac_pads(key))
-
-    def fill(self, declaration: str, rows: Iterable[tuple], times: int = 1) -> None:
-        """A table `people` with an integer key first, each row `times` times under keys of its own."""
-        rows = list(rows)
-        if self.dialect == "postgres":
-            declaration = declaration.replace("DOUBLE", "DOUBLE PRECISION")
-        self.connection.execute(f"CREATE TABLE seed (key INTEGER, {declaration})")
-        marks = ", ".join("%s" if self.dialect == "postgres" else "?" for _ in rows[0])
-        self.connection.cursor().executemany(f"INSERT INTO seed VALUES ({marks})", rows)
-        self.connection.execute(
-            "CREATE TABLE people AS WITH RECURSIVE copies(n) AS "
-            f"(SELECT 0 UNION ALL SELECT n + 1 FROM copies WHERE n + 1 < {times}) "
-            "SELECT seed.* FROM seed, copies"
-        )
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterable[str]:
-    with running_server() as address:
-        yield address
-
-
-@pytest.fixture(params=ENGINES)
-def database(request: pytest.FixtureRequest) -> Iterable[Database]:
-    address = request.getfixturevalue("postgres") if request.param == "postgres" else ""
-    opened = Database(request.param, address)
-    yield opened
-    opened.connection.close()
-
-
 def assert_frequencies(pairs: Iterable[tuple[int, Any]], mechanism: TableMechanism) -> None:
     """For each letter number the symbols occur as the table says; fails once in 10⁹ correct runs."""
     counts = Counter(pairs)
@@ -125,7 +57,7 @@ def assert_frequencies(pairs: Iterable[tuple[int, Any]], mechanism: TableMechani
 
 def test_frequencies_match_the_table(database: Database, mechanism: TableMechanism) -> None:
     database.fill("job TEXT", enumerate(NASTY), times=6000)
-    sql = mechanism.to_sql("people", dialect=database.dialect, keep=["key"])
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep=["nr"])
     assert_frequencies(database.query(sql), mechanism)
     assert database.query("SELECT count(*) FROM people") == [(6000 * len(NASTY),)]
 
@@ -133,14 +65,14 @@ def test_frequencies_match_the_table(database: Database, mechanism: TableMechani
 def test_frequencies_match_inside_other_queries(database: Database, mechanism: TableMechanism) -> None:
     """A filter, two uses of the symbol and a stored copy must all see one draw a row."""
     database.fill("job TEXT", enumerate(NASTY), times=6000)
-    sql = mechanism.to_sql("people", dialect=database.dialect, keep=["key"])
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep=["nr"])
     assert database.query(f"SELECT count(*) FROM ({sql}) AS t WHERE z <> z") == [(0,)]
     database.query(f"CREATE TABLE released AS {sql}")
-    assert_frequencies(database.query("SELECT key, z FROM released"), mechanism)
+    assert_frequencies(database.query("SELECT nr, z FROM released"), mechanism)
     filtered = []
     for symbol in SYMBOLS:
-        quoted = symbol.replace("'", "''")
-        filtered += database.query(f"SELECT key, z FROM ({sql}) AS t WHERE z = '{quoted}' AND key = 5")
+        quoted = database.language.quoted(symbol)
+        filtered += database.query(f"SELECT nr, z FROM ({sql}) AS t WHERE z = {quoted} AND nr = 5")
     counts = Counter(symbol for _, symbol in filtered)
     assert set(counts) == set(SYMBOLS[:3])
     # Four separate draws: each count is binomial (6000, 1/3), and 6.5 standard deviations are 237.
@@ -150,10 +82,11 @@ def test_frequencies_match_inside_other_queries(database: Database, mechanism: T
 def test_one_draw_a_branch_would_be_noticed(database: Database, mechanism: TableMechanism) -> None:
     """What an optimiser makes of a plain subquery (SQLite does), and why the numbers are materialised."""
     database.fill("job TEXT", enumerate(NASTY), times=6000)
-    sql = mechanism.to_sql("people", dialect=database.dialect, keep=["key"])
-    assert " AS MATERIALIZED (" in sql
-    inlined = sql.replace("drawn.random_number", f"({_RANDOM[database.dialect]})")
-    with pytest.raises((AssertionError, *FAILURES), match=r"pvalue|unknown letter"):
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep=["nr"])
+    assert f"drawn {database.language.materialised} (" in sql
+    assert database.language.end in sql
+    inlined = sql.replace("drawn.random_number", f"({database.language.random})")
+    with pytest.raises((AssertionError, *database.failures), match=r"pvalue|unknown letter"):
         assert_frequencies(database.query(inlined), mechanism)
 
 
@@ -161,8 +94,8 @@ def test_it_draws_what_release_draws(database: Database, mechanism: TableMechani
     u = np.random.default_rng(0).random(1000)
     u[:4] = [0, 1 - 2**-53, 0.5, 0.25]
     rows = np.arange(u.size) % len(NASTY)
-    database.fill("job TEXT, u DOUBLE", [(i, NASTY[row], u[i]) for i, row in enumerate(rows.tolist())])
-    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", random="source.u")
+    database.fill("job TEXT, u DOUBLE", [(i, NASTY[row], float(u[i])) for i, row in enumerate(rows.tolist())])
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="nr", random="source.u")
     got = [symbol for _, symbol in sorted(database.query(sql))]
     expected = sparse_twins.draw(mechanism.p_z_given_x, rows, u)
     assert got == [SYMBOLS[symbol] for symbol in expected]
@@ -174,7 +107,7 @@ def test_letters_of_several_columns_and_types(database: Database) -> None:
         np.eye(4), x_labels=letters, z_labels=[10, -20, 30, 40], x_names=["a", "b", "c"]
     )
     database.fill("a INTEGER, b DOUBLE, c BOOLEAN", [(i, *letter) for i, letter in enumerate(letters)])
-    sql = mechanism.to_sql("people", dialect=database.dialect, keep=["key"])
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep=["nr"])
     assert sorted(database.query(sql)) == [(0, 10), (1, -20), (2, 30), (3, 40)]
 
 
@@ -188,29 +121,29 @@ def test_symbols_of_every_type(database: Database) -> None:
         ([(0, 1), (1, 0)], ["(0, 1)", "(1, 0)"]),
     ]:
         sql = TableMechanism(np.eye(2), z_labels=labels).to_sql(
-            "people", dialect=database.dialect, keep=["key"]
+            "people", dialect=database.dialect, keep=["nr"]
         )
         assert [symbol for _, symbol in sorted(database.query(sql))] == expected
 
 
 def test_only_the_symbol_is_handed_out(database: Database, mechanism: TableMechanism) -> None:
     database.fill("job TEXT, secret TEXT", [(0, "a", "s")])
-    cursor = database.connection.execute(
-        mechanism.to_sql("people", dialect=database.dialect, output='the "z"')
-    )
-    assert [column[0] for column in cursor.description] == ['the "z"']
+    sql = mechanism.to_sql("people", dialect=database.dialect, output='the "z"')
+    assert database.names(sql) == ['the "z"']
 
 
 def test_names_need_no_care(database: Database) -> None:
-    names = ['odd "name"', "back`tick", "select", "random_number", "drawn", "source"]
-    letters = [(0,) * 6, (1,) * 6]
+    names = ['odd "name"', "back`tick", "select", "random_number", "drawn", "source", "letter_1"]
+    letters = [(0,) * 7, (1,) * 7]
     mechanism = TableMechanism(np.eye(2), x_labels=letters, x_names=names)
-    declaration = ", ".join('"' + name.replace('"', '""') + '" INTEGER' for name in names)
-    database.fill(declaration, [(i, *letter) for i, letter in enumerate(letters)])
-    database.query('CREATE TABLE "my \'table" AS SELECT * FROM people')
-    sql = mechanism.to_sql("my 'table", dialect=database.dialect, output="source", keep=["key"])
+    declaration = ", ".join(f"{database.name(name)} INTEGER" for name in names)
+    rows = [(i, *letter) for i, letter in enumerate(letters)]
+    database.query(f"CREATE TABLE {database.name(MY_TABLE)} (nr INTEGER, {declaration})")
+    listed = ", ".join(str(row) for row in rows)
+    database.query(f"INSERT INTO {database.name(MY_TABLE)} VALUES {listed}")
+    sql = mechanism.to_sql(MY_TABLE, dialect=database.dialect, output="source", keep=["nr"])
     assert sorted(database.query(sql)) == [(0, 0), (1, 1)]
-    qualified = mechanism.to_sql((database.schema, "people"), dialect=database.dialect, keep=["key"])
+    qualified = mechanism.to_sql((database.schema, MY_TABLE), dialect=database.dialect, keep=["nr"])
     assert sorted(database.query(qualified)) == [(0, 0), (1, 1)]
 
 
@@ -218,7 +151,7 @@ def test_missing_columns_are_errors(database: Database) -> None:
     """SQLite reads an unknown name in double quotes as a text, which may be a letter."""
     database.fill("x INTEGER", [(0, 0)])
     mechanism = TableMechanism(np.eye(1), x_labels=["job"], x_names=["job"])
-    with pytest.raises(FAILURES, match="job"):
+    with pytest.raises(database.failures, match="job"):
         database.query(mechanism.to_sql("people", dialect=database.dialect))
 
 
@@ -233,10 +166,10 @@ def test_impossible_symbols_do_not_appear() -> None:
 def test_unknown_letters_stop_the_query_or_stay_out(database: Database, value: str | None) -> None:
     mechanism = TableMechanism([[0.5, 0.5]], x_labels=["a"], x_names=["job"])
     database.fill("job TEXT", [(0, "a"), (1, value)])
-    with pytest.raises(FAILURES, match=f"release: unknown letter: {value or 'NULL'}"):
+    with pytest.raises(database.failures, match=f"release: unknown letter: {value or 'NULL'}"):
         database.query(mechanism.to_sql("people", dialect=database.dialect))
-    rows = database.query(mechanism.to_sql("people", dialect=database.dialect, keep=["key"], unknown="drop"))
-    assert [key for key, _ in rows] == [0]
+    rows = database.query(mechanism.to_sql("people", dialect=database.dialect, keep=["nr"], unknown="drop"))
+    assert [nr for nr, _ in rows] == [0]
     assert rows[0][1] in (0, 1)
 
 
@@ -247,10 +180,10 @@ def test_unknown_letters_are_drawn_from_the_marginal(database: Database) -> None
         np.vstack([np.eye(3)[2], np.eye(3)[0]]), x_labels=["a", "b"], x_names=["job"], marginal=p_z
     )
     database.fill("job TEXT", [(0, "a"), (1, "b"), (2, "stranger"), (3, None)], times=5000)
-    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", unknown="draw")
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="nr", unknown="draw")
     twin = TableMechanism(np.vstack([mechanism.p_z_given_x, p_z, p_z]))
     assert_frequencies(database.query(sql), twin)
-    database.query("CREATE TABLE numbered AS SELECT job, 0.85 AS u FROM people WHERE key = 2 LIMIT 9")
+    database.make("numbered", "job TEXT, u DOUBLE", [("stranger", 0.85)] * 9)
     sql = mechanism.to_sql("numbered", dialect=database.dialect, unknown="draw", random="u")
     assert database.query(sql) == [(1,)] * 9
 
@@ -259,11 +192,11 @@ def test_rows_come_in_random_order_on_request(database: Database) -> None:
     mechanism = TableMechanism([[0.5, 0.5]], x_labels=["a"], x_names=["job"])
     database.fill("job TEXT", [(i, "a") for i in range(40)])
     for unknown in ("error", "drop"):
-        sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", shuffle=True, unknown=unknown)
-        keys = [key for key, _ in database.query(sql)]
+        sql = mechanism.to_sql("people", dialect=database.dialect, keep="nr", shuffle=True, unknown=unknown)
+        keys = [nr for nr, _ in database.query(sql)]
         assert sorted(keys) == list(range(40))
         assert keys != list(range(40))  # equal with probability 1/40!
-        assert keys != [key for key, _ in database.query(sql)]
+        assert keys != [nr for nr, _ in database.query(sql)]
 
 
 @pytest.mark.parametrize("number", ["1", "-0.5", "NULL", "5e300"])
@@ -271,9 +204,9 @@ def test_bad_random_numbers_are_noticed(database: Database, number: str) -> None
     """Such as SQLite's random(), a large integer, where a number of [0, 1) is meant."""
     mechanism = TableMechanism([[0.5, 0.5]], x_labels=["a"], x_names=["job"])
     database.fill("job TEXT", [(0, "a")])
-    with pytest.raises(FAILURES, match="random number outside"):
+    with pytest.raises(database.failures, match="random number outside"):
         database.query(mechanism.to_sql("people", dialect=database.dialect, random=number))
-    with pytest.raises(FAILURES, match="random number outside"):
+    with pytest.raises(database.failures, match="random number outside"):
         database.query(mechanism.to_sql("people", dialect=database.dialect, random=number, unknown="drop"))
     low, high = (mechanism.to_sql("people", dialect=database.dialect, random=u) for u in ("0.25", "0.75"))
     assert database.query(low) + database.query(high) == [(0,), (1,)]
@@ -288,23 +221,23 @@ def test_random_numbers_are_uniform(database: Database) -> None:
 
 
 def test_sqlite_columns_without_case_keep_letters_apart() -> None:
-    database = Database("sqlite")
-    database.query("CREATE TABLE people (key INTEGER, job TEXT COLLATE NOCASE)")
+    database = Sqlite()
+    database.query("CREATE TABLE people (nr INTEGER, job TEXT COLLATE NOCASE)")
     database.query("INSERT INTO people VALUES (0, 'a'), (1, 'A')")
     mechanism = TableMechanism(np.eye(2), x_labels=["a", "A"], x_names=["job"])
-    assert database.query(mechanism.to_sql("people", dialect="sqlite", keep=["key"])) == [(0, 0), (1, 1)]
-    database.connection.close()
+    assert database.query(mechanism.to_sql("people", dialect="sqlite", keep=["nr"])) == [(0, 0), (1, 1)]
+    database.close()
 
 
-def test_postgres_text_does_not_depend_on_settings(postgres: str, mechanism: TableMechanism) -> None:
+def test_postgres_text_does_not_depend_on_settings(postgres_server: str, mechanism: TableMechanism) -> None:
     """Whether a backslash in a plain text stands for itself is a setting of the server."""
-    database = Database("postgres", postgres)
+    database = Postgres(postgres_server)
     database.query("SET standard_conforming_strings TO off")
     database.fill("job TEXT", enumerate(NASTY))
-    sql = mechanism.to_sql("people", dialect="postgres", keep="key", random="0.7::float8")
+    sql = mechanism.to_sql("people", dialect="postgres", keep="nr", random="0.7::float8")
     expected = sparse_twins.draw(mechanism.p_z_given_x, np.arange(7), np.full(7, 0.7))
     assert sorted(database.query(sql)) == [(i, SYMBOLS[one]) for i, one in enumerate(expected.tolist())]
-    database.connection.close()
+    database.close()
 
 
 def test_a_stored_mechanism_gives_a_statement_of_constant_size(database: Database) -> None:
@@ -318,22 +251,20 @@ def test_a_stored_mechanism_gives_a_statement_of_constant_size(database: Databas
             x_names=["job"],
             marginal=np.array([0.5, 0.25, 0.25]),
         )
-        name = (database.schema, f"mechanism {n}")
+        name = (database.schema, f"mechanism_{n}")
         for statement in one.to_sql_table(name, dialect=database.dialect):
             database.query(statement)
         sql = one.to_sql(
-            f"people {n}",
+            f"people_{n}",
             dialect=database.dialect,
-            keep="key",
+            keep="nr",
             random="u",
             unknown="draw",
             mechanism_table=name,
         )
         u = rng.random(n + 1)
-        database.query(f'CREATE TABLE "people {n}" (key INTEGER, job TEXT, u {DOUBLE[database.dialect]})')
         rows = [(i, job, float(u[i])) for i, job in enumerate([*letters, "stranger"])]
-        marks = "%s, %s, %s" if database.dialect == "postgres" else "?, ?, ?"
-        database.connection.cursor().executemany(f'INSERT INTO "people {n}" VALUES ({marks})', rows)
+        database.make(f"people_{n}", "nr INTEGER, job TEXT, u DOUBLE", rows)
         table = np.vstack([one.p_z_given_x, one.marginal])
         expected = sparse_twins.draw(table, np.arange(n + 1), u)
         assert [symbol for _, symbol in sorted(database.query(sql))] == expected.tolist()
@@ -345,32 +276,34 @@ def test_a_key_draws_what_release_draws_with_it(database: Database, mechanism: T
     ids = ["", "7", "süd 西", "x" * 300, "o'brien", "\\", "  "]
     database.fill("job TEXT, person TEXT", [(i, NASTY[i], ids[i]) for i in range(7)], times=3)
     database.teach(KEY)
-    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", id="person")
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="nr", id="person")
     assert KEY.hex() not in sql
     expected = mechanism.release(NASTY, key=KEY, id=ids)
     assert sorted(database.query(sql)) == [(i, expected[i]) for i in range(7) for _ in range(3)]
-    database.query("UPDATE people SET person = NULL WHERE key = 0")
-    with pytest.raises(FAILURES, match="random number outside"):
-        database.query(sql)
+    database.make("others", "nr INTEGER, job TEXT, person TEXT", [(0, "a", None)])
+    with pytest.raises(database.failures, match="a row without an id"):
+        database.query(mechanism.to_sql("others", dialect=database.dialect, id="person"))
 
 
-def test_two_keys_are_no_key(database: Database, mechanism: TableMechanism) -> None:
-    """Joined with two rows of pads, everybody would come out twice, drawn by either."""
+@pytest.mark.parametrize("pads", [[], [0, 1], [2]], ids=["none", "two", "no pads"])
+def test_not_one_key_is_no_key(database: Database, mechanism: TableMechanism, pads: list[int]) -> None:
+    """Without a key nobody would come out, with two everybody twice, and a bare key draws other numbers."""
     if database.dialect == "sqlite":
         pytest.skip("SQLite is taught one key")
     database.fill("job TEXT, person BIGINT", [(i, NASTY[i], i) for i in range(7)])
-    database.teach(KEY)
-    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", id="person")
-    assert len(database.query(sql)) == 7
-    database.query("INSERT INTO release_key SELECT outer_pad, inner_pad FROM release_key")
-    with pytest.raises(FAILURES, match="more than one key: 2"):
+    choices = [hmac_pads(KEY), hmac_pads(bytes(32)), (KEY, KEY)]
+    database.make_keys([choices[i] for i in pads])
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="nr", id="person")
+    with pytest.raises(
+        database.failures, match=f"one key is needed, as two pads; rows of the key: {len(pads)}"
+    ):
         database.query(sql)
 
 
 def test_whole_numbers_are_ids(database: Database, mechanism: TableMechanism) -> None:
     database.fill("job TEXT, person BIGINT", [(i, NASTY[i], 10**i - 3) for i in range(7)])
     database.teach(KEY)
-    sql = mechanism.to_sql("people", dialect=database.dialect, keep="key", id="person")
+    sql = mechanism.to_sql("people", dialect=database.dialect, keep="nr", id="person")
     expected = mechanism.release(NASTY, key=KEY, id=[10**i - 3 for i in range(7)])
     assert [symbol for _, symbol in sorted(database.query(sql))] == expected
 
@@ -383,8 +316,12 @@ def test_a_key_and_an_expression_are_one_too_many(mechanism: TableMechanism) -> 
 def test_one_number_for_all_rows_is_noticed(database: Database, mechanism: TableMechanism) -> None:
     """Such as a number that an engine draws once a query."""
     database.fill("job TEXT", enumerate(NASTY), times=2)
-    with pytest.raises(FAILURES, match="every row has the random number"):
+    with pytest.raises(database.failures, match="every row has the random number"):
         database.query(mechanism.to_sql("people", dialect=database.dialect, random="0.5e0"))
+    one = mechanism.to_sql("people", dialect=database.dialect)
+    assert len(database.query(one)) == 14
+    with pytest.raises(database.failures, match="every row has the random number"):
+        database.query(one.replace(database.language.random, "0.25e0"))
 
 
 def test_dates_and_times_are_letters(database: Database) -> None:
@@ -395,7 +332,7 @@ def test_dates_and_times_are_letters(database: Database) -> None:
     as_stored = [tuple(None if v is None else str(v) for v in letter) for letter in letters]
     rows = as_stored if database.dialect == "sqlite" else letters
     database.fill(kinds, [(i, *row) for i, row in enumerate(rows)])
-    sql = one.to_sql("people", dialect=database.dialect, keep="key")
+    sql = one.to_sql("people", dialect=database.dialect, keep="nr")
     assert sorted(database.query(sql)) == [(0, 0), (1, 1), (2, 2)]
 
 
@@ -403,10 +340,20 @@ def test_texts_are_found_in_columns_of_other_types(database: Database) -> None:
     """A mechanism that was made from a CSV file has texts for letters."""
     one = TableMechanism(np.eye(2), x_labels=["7", "12"], x_names=["n"])
     database.fill("n INTEGER", [(0, 7), (1, 12)])
-    assert sorted(database.query(one.to_sql("people", dialect=database.dialect, keep="key"))) == [
+    assert sorted(database.query(one.to_sql("people", dialect=database.dialect, keep="nr"))) == [
         (0, 0),
         (1, 1),
     ]
+
+
+@pytest.mark.parametrize("page", ["sql.md", "keys.md"])
+def test_the_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """And print what their comments say."""
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).resolve().parents[1] / "docs" / page).read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    exec(compile(code, page, "exec"), {})
+    assert capsys.readouterr().out == re.findall(r"print\(.*\)  # (.*)\n", code)[0] + "\n"
 
 
 @pytest.mark.parametrize(
@@ -419,7 +366,11 @@ def test_texts_are_found_in_columns_of_other_types(database: Database) -> None:
         ([1, "a"], {}, "of several types"),
         (["a"], {"columns": ["x", "y"]}, "as many columns as a letter has parts"),
         (["a"], {"columns": [""]}, "is not a name"),
-        (["a"], {"dialect": "mysql"}, "dialect must be one of sqlite, duckdb, postgres"),
+        (
+            ["a"],
+            {"dialect": "mysql"},
+            "dialect must be one of sqlite, duckdb, postgres, mariadb, spark; it is 'mysql'",
+        ),
         (["a"], {"unknown": "null"}, "unknown must be one of 'error', 'draw', 'drop'"),
         (["a"], {"unknown": "draw"}, "does not know P"),
         (["a"], {"keep": "all"}, "the columns are not known here; name those to keep"),

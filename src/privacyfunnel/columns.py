@@ -19,6 +19,7 @@ from .arrays import IntArray, one_generator, random_order, uniform
 from .errors import InvalidInputError, shortened
 from .frames import BACKENDS, arrow_column, make_native, native_type
 from .keys import Draws
+from .spark import is_spark, release_spark
 from .sparse import SparseChannel
 from .unknown import Unknown, UnknownLetters, check_unknown
 
@@ -70,6 +71,22 @@ def release_frame(
     """See `TableMechanism.release_frame`."""
     import narwhals as nw
 
+    if is_spark(frame):
+        return release_spark(
+            mechanism,
+            frame,
+            columns,
+            values=values,
+            output=output,
+            keep=keep,
+            keep_public=keep_public,
+            keep_private=keep_private,
+            unknown=unknown,
+            shuffle=shuffle,
+            rng=rng,
+            key=key,
+            id=id,
+        )
     data = _eager(frame)
     check_unknown(unknown, "release_frame")
     public = public_columns(mechanism, columns)

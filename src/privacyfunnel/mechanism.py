@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from os import PathLike
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,9 @@ from .sparse import (
     with_rows_to_one,
 )
 from .unknown import Unknown
+
+if TYPE_CHECKING:
+    from .sql import Dialect
 
 Rng = int | np.random.Generator | None
 
@@ -517,7 +520,7 @@ class TableMechanism:
         table: str | Sequence[str],
         columns: str | Sequence[str] | None = None,
         *,
-        dialect: Literal["sqlite", "duckdb", "postgres"],
+        dialect: Dialect,
         **settings: Any,
     ) -> str:
         """A SELECT that releases Z for each row of a database table; see `privacyfunnel.sql.select`."""
@@ -529,7 +532,7 @@ class TableMechanism:
         self,
         name: str | Sequence[str] = "mechanism",
         *,
-        dialect: Literal["sqlite", "duckdb", "postgres"],
+        dialect: Dialect,
     ) -> list[str]:
         """Statements that put the mechanism into a table for `to_sql(mechanism_table=name)`, which then does
         not grow with it; see `privacyfunnel.sql.create_table`."""

@@ -30,6 +30,7 @@ from privacyfunnel.learned import (
 from privacyfunnel.plotting import save_figure
 from privacyfunnel.report import plot_confusion, plot_embedding, save_card, save_comparison
 from privacyfunnel.solution import Target
+from privacyfunnel.sql import key_table_statement
 from privacyfunnel.sweep import Store, grid_runs, sweep
 
 
@@ -181,6 +182,7 @@ def keyed(mechanism: pf.TableMechanism, letters: list[str], persons: list[str]) 
     print(mechanism.release(letters, key=key, id=persons))
     assert_type(mechanism.to_sql_table("mechanism", dialect="duckdb"), list[str])
     assert_type(mechanism.to_sql("people", dialect="duckdb", id="person", shuffle=True), str)
+    assert_type(key_table_statement("duckdb"), str | None)
 
 
 def inspected(people: Any, mechanism: pf.TableMechanism, letters: list[str], sex: list[str]) -> None:

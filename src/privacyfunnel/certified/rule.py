@@ -16,6 +16,7 @@ from ..errors import InvalidInputError
 from ..frames import make_frame, read_frame
 from ..measured import Measured
 from ..mechanism import Rng, TableMechanism
+from ..spark import is_spark, release_spark
 from .cells import Cells
 from .readers import ArrayReader, Reader, n_records, taken
 from .tables import ColumnTables
@@ -115,6 +116,8 @@ class CertifiedRule:
                 f"release: records must be one of {', '.join(map(repr, RECORDS))}; it is {records!r}.",
                 names=("records",),
             )
+        if is_spark(X):
+            return release_spark(self, X, records=records, keep=keep, rng=rng)
         # An int would draw the columns with the numbers that drew the symbols.
         generator = one_generator(rng)
         symbols = self.transform(X, generator)

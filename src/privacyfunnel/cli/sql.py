@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ..errors import InvalidInputError
+from ..sql import DIALECTS
 from . import options
 from .checks import check_outputs
 from .options import Option, columns, flag
@@ -37,12 +38,15 @@ WRITING = {
     ),
 }
 
+_FILLING = "-- Fill it with privacyfunnel.keys.hmac_pads(key), never as text: {how}."
 _KEY = {
     "sqlite": "-- SQLite has no SHA-256: before this, in Python, sql.register_key(connection, key).",
-    "duckdb": "-- Fill with bind parameters from privacyfunnel.keys.hmac_pads(key), never as text:\n"
-    "CREATE TEMPORARY TABLE release_key (inner_pad BLOB, outer_pad BLOB);",
-    "postgres": "-- Fill with bind parameters from privacyfunnel.keys.hmac_pads(key), never as text:\n"
-    "CREATE TEMPORARY TABLE release_key (inner_pad BYTEA, outer_pad BYTEA);",
+    "duckdb": _FILLING.format(how="by bind parameters"),
+    "postgres": _FILLING.format(how="by COPY, which no log of statements and parameters holds"),
+    "mariadb": _FILLING.format(how="by bind parameters, with the general log off, which holds them"),
+    "spark": "-- Before this, in Python, a temporary view of the key, with pads = keys.hmac_pads(key):\n"
+    '-- spark.createDataFrame([pads], "inner_pad BINARY, outer_pad BINARY")'
+    '.createOrReplaceTempView("release_key")',
 }
 
 
@@ -57,8 +61,8 @@ def sql(
     dialect: Annotated[
         str,
         typer.Option(
-            metavar="sqlite|duckdb|postgres",
-            callback=options.choice("sqlite", "duckdb", "postgres"),
+            metavar="|".join(DIALECTS),
+            callback=options.choice(*DIALECTS),
             help="The database.",
         ),
     ],
@@ -79,7 +83,7 @@ def sql(
     and hand that out: a view would draw again at each query, and repeated releases tell more.
     """
     from ..persistence import write_atomic
-    from ..sql import quoted_name
+    from ..sql import key_table_statement, quoted_name
     from .output import print_facts, print_json
 
     if (given["id"] is None) == (not given["engine_random"]):
@@ -107,11 +111,9 @@ def sql(
     symbol = quoted_name(column, engine)
     statements = [
         *(f"{one};" for one in create),
-        *([] if given["id"] is None else [_KEY[dialect]]),
+        *([] if given["id"] is None else [_key(engine, key_table_statement(engine))]),
         f"CREATE TABLE {into} AS\n{select};",
-        "-- Compare with the shares that the mechanism file has for these symbols (p_z):\n"
-        f"SELECT {symbol}, count(*) * 1.0 / (SELECT count(*) FROM {into}) AS share\n"
-        f"FROM {into} GROUP BY {symbol} ORDER BY {symbol};",
+        _check(into, symbol, quoted_name(name, engine), found.marginal is not None),
     ]
     text = "\n\n".join([_head(given["id"], dialect), *statements]) + "\n"
     if as_json:
@@ -133,11 +135,29 @@ def sql(
             print_facts(f"{table}: statements that release it in {dialect}.", facts)
 
 
+def _check(released: str, symbol: str, stored: str, known: bool) -> str:
+    """The query that shows whether symbols were drawn as they should be, as far as P(Z) is known."""
+    counted = f"SELECT {symbol} AS released_symbol, count(*) AS n FROM {released} GROUP BY {symbol}"
+    share = f"SELECT r.released_symbol, r.n * 1.0 / (SELECT count(*) FROM {released}) AS share"
+    if not known:
+        told, joined = "How often each symbol occurs", ""
+    else:
+        told, share = "Each share must be near the expected one", f"{share}, m.expected"
+        expected = f"SELECT symbol, sum(hi - lo) AS expected FROM {stored} WHERE NOT known GROUP BY symbol"
+        joined = f"\nLEFT JOIN ({expected}) AS m ON m.symbol = r.released_symbol"
+    return f"-- {told}:\n{share}\nFROM ({counted}) AS r{joined}\nORDER BY r.released_symbol;"
+
+
+def _key(dialect: str, making: str | None) -> str:
+    return _KEY[dialect] if making is None else f"{_KEY[dialect]}\n{making};"
+
+
 def _head(person: str | None, dialect: str) -> str:
     told = (
         "-- Numbers come from the key: a person gets the same symbol whenever this mechanism releases."
         if person is not None
-        else f"-- Numbers come from random() of {dialect}, which is no entropy of the operating system:\n"
-        "-- who can reconstruct its state can undo the release. Draw by a key where that matters."
+        else f"-- Numbers come from {dialect} itself, which is no entropy of the operating system:\n"
+        "-- who can reconstruct its state can undo the release. Draw by a key where that matters.\n"
+        "-- If it gave all rows the same number, the statement would stop."
     )
     return f"-- A release of one table. Run it once and hand out the result.\n{told}"
