@@ -269,6 +269,14 @@ FRAMES = {
 }
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_a_missing_text_is_no_empty_one(kind: pa.DataType, coder: TableMechanism) -> None:
+    table = pa.table({"job": pa.array(["b", None, "a"], kind)})
+    assert coder.release_frame(table).to_pydict() == {"z": ["B", "missing", "A"]}
+    with pytest.raises(UnknownLetterError, match="''"):
+        coder.release_frame(pa.table({"job": pa.array(["b", None, ""], kind)}))
+
+
 def as_lists(frame: object) -> dict[str, list]:
     if isinstance(frame, pd.DataFrame):
         return {name: frame[name].tolist() for name in frame}

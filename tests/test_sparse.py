@@ -84,6 +84,19 @@ def test_long_and_short_rows_are_drawn_alike() -> None:
     assert np.array_equal(channel.draw(rows, u), expected)
 
 
+@pytest.mark.parametrize("n_x", [1, 3, 500])
+def test_many_numbers_are_drawn_as_few_are(n_x: int) -> None:
+    """Also at the ends of the parts of [0, 1) that are looked up, and at those of the symbols."""
+    rng = np.random.default_rng(n_x)
+    channel = SparseChannel.from_dense(rng.dirichlet(np.full(40, 0.1), size=n_x))
+    some = np.concatenate([np.arange(1024) / 1024, channel.cumulative[channel.cumulative < 1]])
+    u = np.concatenate([some, np.nextafter(some, 0.0), np.nextafter(some, 1.0), rng.random(30_000)])
+    u = np.clip(u, 0.0, 1 - 2**-53)
+    rows = rng.integers(n_x, size=u.size)
+    few = [channel.draw(rows[at : at + 1000], u[at : at + 1000]) for at in range(0, u.size, 1000)]
+    assert np.array_equal(channel.draw(rows, u), np.concatenate(few))
+
+
 def test_a_seed_gives_the_symbols_it_always_gave() -> None:
     """Of the table with its zeros; numbers written down before tables were stored by their nonzeros."""
     table = np.array([[0.2, 0.0, 0.3, 0.0, 0.5], [0.0, 1.0, 0.0, 0.0, 0.0], [0.1, 0.2, 0.3, 0.4, 0.0]])

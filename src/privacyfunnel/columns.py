@@ -17,7 +17,7 @@ from .alphabet import (
 )
 from .arrays import IntArray, one_generator, random_order, uniform
 from .errors import InvalidInputError, shortened
-from .frames import BACKENDS, arrow_column, make_native, native_type
+from .frames import BACKENDS, arrow_column, make_native, native_type, without_views
 from .keys import Draws
 from .sparse import SparseChannel
 from .unknown import Unknown, UnknownLetters, check_unknown
@@ -220,6 +220,10 @@ def _eager(frame: Any) -> Any:
             f"release_frame: a data frame is needed, such as one of pandas or polars; this is a "
             f"{type(frame).__name__}."
         )
+    if data.implementation.is_pyarrow():
+        table = data.to_native()
+        plain = without_views(table.schema)
+        return data if plain == table.schema else nw.from_native(table.cast(plain))
     return data
 
 
@@ -311,10 +315,15 @@ def _look_up(
     import pyarrow as pa
 
     try:
-        return of_arrays([column.to_arrow() for column in columns])
+        return of_arrays([_in_arrow(column) for column in columns])
     except pa.ArrowException:  # a pandas column of mixed objects, or of intervals
         lists = [column.to_list() for column in columns]
         return of_values(list(zip(*lists, strict=True)) if letters.are_tuples else lists[0])
+
+
+def _in_arrow(column: Any) -> Any:
+    """A narwhals column as Arrow has it, without copying what is Arrow already."""
+    return column.to_native() if column.implementation.is_pyarrow() else column.to_arrow()
 
 
 def _gather(labels: Sequence[Any], at: IntArray, like: Any, name: str) -> Any:

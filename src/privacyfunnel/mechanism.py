@@ -345,7 +345,10 @@ class TableMechanism:
         if flat.size and flat.min() < 0:
             table = self._with_marginal
             flat = np.where(flat < 0, self.n_x, flat)
-        return table.draw(flat, draws.numbers(rows.size, self)).reshape(rows.shape)
+        symbols = np.empty(flat.size, dtype=np.intp)
+        for part, u in draws.parts(flat.size, self):
+            symbols[part] = table.draw(flat[part], u)
+        return symbols.reshape(rows.shape)
 
     @cached_property
     def _letters(self) -> Letters:
