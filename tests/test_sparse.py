@@ -18,8 +18,9 @@ import privacyfunnel as pf
 from privacyfunnel import sparse
 from privacyfunnel.errors import FileFormatError, InvalidInputError
 from privacyfunnel.information import measure, mutual_information, pointwise_leakage, repeated_leakage
-from privacyfunnel.mechanism import TableMechanism, time_share
+from privacyfunnel.mechanism import TableMechanism
 from privacyfunnel.sparse import SparseChannel, merge_symbols, merged
+from privacyfunnel.time_sharing import time_share
 from privacyfunnel.uncertainty import held_out_leakage, highest_leakage, leakage_interval, utility_interval
 
 

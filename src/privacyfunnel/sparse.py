@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .arrays import FloatArray, IntArray
-from .channels import SUM_TOLERANCE
+from .channels import SUM_TOLERANCE, as_channel
 from .checks import memory_size
 from .errors import InvalidInputError
 
@@ -229,6 +229,13 @@ class SparseChannel:
         counts = self.counts[rows[several]]
         entries[several] += _found(self.cumulative, entries[several], counts, u[several])
         return entries
+
+
+def as_sparse(table: ArrayLike | SparseChannel) -> SparseChannel:
+    """The nonzeros of a table P(Z|x), checked if it is an array."""
+    if isinstance(table, SparseChannel):  # made by this library, or checked by it
+        return table
+    return SparseChannel.from_dense(as_channel(table, "TableMechanism: p_z_given_x"))
 
 
 def _found(cdf: FloatArray, base: NDArray[Any], counts: NDArray[Any], u: FloatArray) -> NDArray[Any]:
