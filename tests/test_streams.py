@@ -314,6 +314,8 @@ def test_a_source_that_breaks(mechanism: TableMechanism, tmp_path: Path) -> None
     reader = pa.RecordBatchReader.from_batches(people(0).schema, batches())
     with pytest.raises(InvalidInputError, match=r"cannot be read to the end \(.*the server went away\)"):
         mechanism.release_stream(reader, tmp_path / "out.parquet")
+    with pytest.raises(InvalidInputError, match=r"cannot be read to the end \(No such file"):
+        mechanism.release_stream(pl.scan_parquet(tmp_path / "none.parquet"))
     used = people().to_reader()
     mechanism.release_stream(used, tmp_path / "out.parquet")
     assert os.listdir(tmp_path) == ["out.parquet"]
@@ -450,6 +452,9 @@ def test_a_full_disk_leaves_nothing(
 
 
 def test_an_id_is_needed_with_a_key(mechanism: TableMechanism) -> None:
+    holes = people().set_column(0, "person", pa.array([*range(2900), *[None] * 100]))
+    with pytest.raises(InvalidInputError, match=r"counted from record 2,901 on: record 1 has no id"):
+        mechanism.release_stream(holes.to_reader(100), key=KEY, id="person").read_all()
     with pytest.raises(InvalidInputError, match="go together"):
         mechanism.release_stream(people(), key=KEY)
     with pytest.raises(InvalidInputError, match="there is no column 'name'"):

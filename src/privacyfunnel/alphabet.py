@@ -303,7 +303,8 @@ def _coded(column: Any) -> tuple[list[Hashable], NDArray[Any]]:
     if coded and (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)):
         chunks, coded = chunks.cast(kind), False  # refused, for the caller to take the values one by one
     if not coded:
-        chunks = chunks.dictionary_encode(null_encoding="encode")
+        # Of views, pyarrow would encode what is missing as an empty text.
+        chunks = chunks.dictionary_encode("mask" if str(kind).endswith("_view") else "encode")
     encoded = chunks.unify_dictionaries() if chunks.num_chunks > 1 else chunks
     values = [*map(canonical_label, encoded.chunk(0).dictionary.to_pylist()), None]
     codes = []

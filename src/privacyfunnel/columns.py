@@ -323,7 +323,16 @@ def _look_up(
 
 def _in_arrow(column: Any) -> Any:
     """A narwhals column as Arrow has it, without copying what is Arrow already."""
-    return column.to_native() if column.implementation.is_pyarrow() else column.to_arrow()
+    import narwhals as nw
+    import pyarrow as pa
+
+    native = column.to_native()
+    if column.implementation.is_pyarrow():
+        return native
+    is_text = column.implementation.is_polars() and column.dtype == nw.String
+    if is_text and hasattr(native, "__arrow_c_stream__"):  # which older versions have not
+        return pa.chunked_array(native)
+    return column.to_arrow()
 
 
 def _gather(labels: Sequence[Any], at: IntArray, like: Any, name: str) -> Any:
@@ -332,6 +341,10 @@ def _gather(labels: Sequence[Any], at: IntArray, like: Any, name: str) -> Any:
 
     # Indexing a column of the few labels is the native library's own fast path for any type.
     few = nw.new_series(name, column_values(labels), backend=like.implementation)
+    if like.implementation.is_pandas():
+        native = few.to_native()
+        made = type(native)(native.array.take(at), index=like.to_native().index, name=name)
+        return nw.from_native(made, series_only=True)
     return _with_index(few[at], like)
 
 

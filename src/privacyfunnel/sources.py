@@ -54,27 +54,28 @@ class Source:
             raise InvalidInputError(f"{self.kind}: this stream was read already; open it again.")
         self._used = True
         schema = self.schema(names)
-        with self._telling():
+        with _telling(self.kind):
             for batch in self._read(names):
                 yield batch.select(names).cast(schema)
 
-    @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Errors of the libraries behind a source, in one sentence."""
-        import pyarrow as pa
 
-        try:
-            yield
-        except PrivacyFunnelError:
+@contextmanager
+def _telling(kind: str) -> Iterator[None]:
+    """Errors of the libraries behind a source, in one sentence."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except PrivacyFunnelError:
+        raise
+    except Exception as error:
+        if isinstance(error, pa.ArrowCancelled):  # an interrupt
             raise
-        except Exception as error:
-            if isinstance(error, pa.ArrowCancelled):  # an interrupt
-                raise
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            reason = reason.partition(". Detail:")[0].rstrip(".")
-            raise InvalidInputError(
-                f"{self.kind}: the records cannot be read to the end ({reason}); correct the source."
-            ) from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = reason.partition(". Detail:")[0].rstrip(".")
+        raise InvalidInputError(
+            f"{kind}: the records cannot be read to the end ({reason}); correct the source."
+        ) from error
 
 
 def open_source(source: Any, where: str) -> Source | None:
@@ -83,12 +84,16 @@ def open_source(source: Any, where: str) -> Source | None:
     Readers, scanners and datasets of pyarrow, lazy frames of polars, relations of DuckDB, tables of Ibis, and
     whatever has `__arrow_c_stream__`, frames in memory among them.
     """
+    if type(source).__module__.startswith("narwhals.") and hasattr(source, "to_native"):
+        source = source.to_native()
+    kind = f"{where}: {type(source).__name__}"
+    with _telling(kind):
+        return _opened(source, kind, type(source).__module__.split(".")[0])
+
+
+def _opened(source: Any, kind: str, library: str) -> Source | None:
     import pyarrow as pa
 
-    kind, library = f"{where}: {type(source).__name__}", type(source).__module__.split(".")[0]
-    native = getattr(source, "to_native", None)
-    if library == "narwhals" and native is not None:
-        return open_source(native(), where)
     if library == "pyarrow" and hasattr(source, "scanner"):
         return _of_dataset(source, kind)
     if library == "pyarrow" and hasattr(source, "projected_schema"):

@@ -156,6 +156,9 @@ class TableRelease:
             return self._released(part).cast(self.schema)
         except UnknownLetterError:
             raise self._ended(before, part) from None
+        except InvalidInputError as error:  # about a record, which has another number in the batch
+            where = f"{self.table.path}, counted from record {before + 1:,} on" if before else self.table.path
+            raise error.at(where, without="release_frame: ") from None
 
     def _ended(self, before: int, part: Any) -> UnknownLetterError:
         """The error of a batch, with the records before it counted."""
