@@ -92,17 +92,16 @@ class TableRelease:
             texts = tuple(map(as_text, self.mechanism.x_labels))
             self.mechanism = self.mechanism._with(x_labels=texts)
         table.require(self.public)
-        first = table.parts[0] if isinstance(table, PartsFile) else table
+        parts: list[Any] = [*table.parts] if isinstance(table, PartsFile) else [table]
         try:
-            self.header: list[str] = self._released(first.schema().empty_table()).column_names
+            self.header: list[str] = self._released(parts[0].schema().empty_table()).column_names
             needed = {*self.public, *self.header, self.how["id"]}
             self.wanted = [name for name in table.columns if name in needed]
             self.schema = self._released(table.schema(self.wanted).empty_table()).schema
         except InvalidInputError as error:
             told = str(error).removeprefix("release_frame: ")
-            raise InvalidInputError(
-                told if told.startswith(table.path) else f"{table.path}: {told}", names=error.names
-            ) from None
+            located = told.startswith(tuple(part.path for part in parts))
+            raise InvalidInputError(told if located else f"{table.path}: {told}", names=error.names) from None
         # Numbers of a generator come in the order of the records.
         self.n_jobs = self.n_jobs if self.how["rng"] is None else 1
 
