@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import dask
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +18,9 @@ from scipy.stats import chisquare
 import privacyfunnel as pf
 from privacyfunnel.errors import InvalidInputError, UnknownLetterError
 from privacyfunnel.mechanism import TableMechanism
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
 
 KEY = bytes(range(32))
 TABLE = [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]
