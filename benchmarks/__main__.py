@@ -11,7 +11,7 @@ from pathlib import Path
 
 MINUTES = (
     *("known", "scaling", "exact", "many", "measures", "certificates"),
-    *("learned-speed", "audit", "sweep", "walks"),
+    *("learned-speed", "audit", "sweep", "walks", "streams"),
 )
 LONGER = ("learned-stability", "learned-mnist", "learned-adult", "certified", "certified-images")
 

@@ -28,9 +28,12 @@ LAYERS = [
         "progress",
         "unknown",
     },
-    {"attributes", "channels", "sparse", "information", "frames", "resampling", "order", "transport"},
-    {"counting", "joint", "measures", "sql", "spark", "columns", "persistence", "mechanism"},
-    {"files"},
+    {
+        *("attributes", "channels", "sparse", "information", "frames", "resampling", "order"),
+        *("sources", "transport"),
+    },
+    {"counting", "joint", "measures", "sql", "spark", "columns", "persistence", "mechanism", "time_sharing"},
+    {"files", "streams", "lazy"},
     {"solution", "uncertainty", "certificate", "tradeoff"},
     {"discrete", "auditing", "datasets"},
     {"learned", "estimators", "certified", "inspection"},
@@ -52,6 +55,8 @@ def layer(name):
 LAZY = {
     ("information", "joint"),  # require_pair tells what the two arguments should be
     ("information", "mechanism"),
+    ("mechanism", "streams"),  # TableMechanism.release_stream
+    ("mechanism", "lazy"),  # TableMechanism.release_frame
     ("tradeoff", "plotting"),  # Frontier.plot
     ("auditing", "report"),  # AuditReport.save
 }

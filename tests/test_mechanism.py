@@ -20,7 +20,8 @@ from privacyfunnel.alphabet import canonical_label
 from privacyfunnel.errors import InvalidInputError, UnknownLetterError
 from privacyfunnel.information import utility_and_leakage
 from privacyfunnel.joint import Joint
-from privacyfunnel.mechanism import Mechanism, TableMechanism, time_share
+from privacyfunnel.mechanism import Mechanism, TableMechanism
+from privacyfunnel.time_sharing import time_share
 
 NAN = float("nan")
 
@@ -269,6 +270,14 @@ FRAMES = {
 }
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_a_missing_text_is_no_empty_one(kind: pa.DataType, coder: TableMechanism) -> None:
+    table = pa.table({"job": pa.array(["b", None, "a"], kind)})
+    assert coder.release_frame(table).to_pydict() == {"z": ["B", "missing", "A"]}
+    with pytest.raises(UnknownLetterError, match="''"):
+        coder.release_frame(pa.table({"job": pa.array(["b", None, ""], kind)}))
+
+
 def as_lists(frame: object) -> dict[str, list]:
     if isinstance(frame, pd.DataFrame):
         return {name: frame[name].tolist() for name in frame}
@@ -370,8 +379,8 @@ def test_frames_that_cannot_be_released(coder: TableMechanism, pair_coder: Table
         coder.release_frame(frame, keep="z")
     with pytest.raises(InvalidInputError, match=r"no column 'job'; the columns are 'work'; pass columns="):
         coder.release_frame(pd.DataFrame({"work": ["a"]}))
-    with pytest.raises(InvalidInputError, match="lazy"):
-        coder.release_frame(pl.LazyFrame({"job": ["a"]}))
+    with pytest.raises(InvalidInputError, match="a lazy frame has no rows to put in random order"):
+        coder.release_frame(pl.LazyFrame({"job": ["a"]}), shuffle=True)
     with pytest.raises(InvalidInputError, match=r"a data frame is needed.*this is a list"):
         coder.release_frame(["a"])
     for nested in (pl.DataFrame({"job": [["a"]]}), pa.table({"job": [{"b": "a"}]})):

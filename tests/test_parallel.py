@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from privacyfunnel.errors import InvalidInputError
-from privacyfunnel.parallel import in_threads, n_cores, n_workers
+from privacyfunnel.parallel import in_order, in_threads, n_cores, n_workers
 
 
 def nothing():
@@ -87,3 +87,32 @@ assert set(early.values()) == set(inside.values()) == {1}, (early, inside)
 assert threads() == before and 1 not in before.values()
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_in_order_keeps_the_order_and_takes_few_ahead(n_jobs):
+    taken = []
+
+    def items():
+        for number in range(50):
+            taken.append(number)
+            yield number
+
+    results = in_order(lambda number: number**2, items(), n_jobs)
+    assert next(results) == 0
+    assert len(taken) <= n_jobs + 1
+    assert list(results) == [number**2 for number in range(1, 50)]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_in_order_ends_at_an_error(n_jobs):
+    def call(number):
+        if number == 4:
+            raise ValueError("four")
+        return number
+
+    results = in_order(call, iter(range(1000)), n_jobs)
+    assert [next(results) for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="four"):
+        next(results)
+    assert list(results) == []

@@ -12,7 +12,8 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.errors import InvalidInputError
-from privacyfunnel.mechanism import TableMechanism, time_share
+from privacyfunnel.mechanism import TableMechanism
+from privacyfunnel.time_sharing import time_share
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 

@@ -16,7 +16,8 @@ from scipy.stats import chisquare
 import privacyfunnel as pf
 from privacyfunnel.arrays import random_order
 from privacyfunnel.errors import FileFormatError, InvalidInputError, UnknownLetterError
-from privacyfunnel.mechanism import TableMechanism, time_share
+from privacyfunnel.mechanism import TableMechanism
+from privacyfunnel.time_sharing import time_share
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 

@@ -18,8 +18,9 @@ import privacyfunnel as pf
 from privacyfunnel import sparse
 from privacyfunnel.errors import FileFormatError, InvalidInputError
 from privacyfunnel.information import measure, mutual_information, pointwise_leakage, repeated_leakage
-from privacyfunnel.mechanism import TableMechanism, time_share
+from privacyfunnel.mechanism import TableMechanism
 from privacyfunnel.sparse import SparseChannel, merge_symbols, merged
+from privacyfunnel.time_sharing import time_share
 from privacyfunnel.uncertainty import held_out_leakage, highest_leakage, leakage_interval, utility_interval
 
 
@@ -82,6 +83,19 @@ def test_long_and_short_rows_are_drawn_alike() -> None:
     for row in range(12):
         expected[rows == row] = np.searchsorted(cdf[row], u[rows == row], side="right")
     assert np.array_equal(channel.draw(rows, u), expected)
+
+
+@pytest.mark.parametrize("n_x", [1, 3, 500])
+def test_many_numbers_are_drawn_as_few_are(n_x: int) -> None:
+    """Also at the ends of the parts of [0, 1) that are looked up, and at those of the symbols."""
+    rng = np.random.default_rng(n_x)
+    channel = SparseChannel.from_dense(rng.dirichlet(np.full(40, 0.1), size=n_x))
+    some = np.concatenate([np.arange(1024) / 1024, channel.cumulative[channel.cumulative < 1]])
+    u = np.concatenate([some, np.nextafter(some, 0.0), np.nextafter(some, 1.0), rng.random(30_000)])
+    u = np.clip(u, 0.0, 1 - 2**-53)
+    rows = rng.integers(n_x, size=u.size)
+    few = [channel.draw(rows[at : at + 1000], u[at : at + 1000]) for at in range(0, u.size, 1000)]
+    assert np.array_equal(channel.draw(rows, u), np.concatenate(few))
 
 
 def test_a_seed_gives_the_symbols_it_always_gave() -> None:

@@ -23,9 +23,10 @@ from .information import (
 from .joint import Joint
 from .measured import Estimate, Interval, Measured
 from .measures import Distance, Task
-from .mechanism import Mechanism, TableMechanism, time_share
+from .mechanism import Mechanism, TableMechanism
 from .persistence import load
 from .solution import Solution, Status
+from .time_sharing import time_share
 from .tradeoff import Frontier, FrontierComparison, TradeoffPoint
 from .uncertainty import held_out_leakage, split_joint
 

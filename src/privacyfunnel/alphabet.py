@@ -18,6 +18,8 @@ from .arrays import IntArray
 from .errors import InvalidInputError, UnknownLetterError, shortened
 
 _PLAIN = (int, str, bool, type(None))
+# Entries looked up at a time: few enough for what is in between to stay in the cache.
+_CHUNK = 1 << 16
 
 
 def is_missing(value: Any) -> bool:
@@ -192,15 +194,19 @@ class Letters:
                 f"release: {len(columns)} columns were given and a letter of this mechanism is "
                 f"{shortened(self.labels[0])}; name as many columns as a letter has parts."
             )
-        of_rows = np.zeros(len(columns[0]), dtype=np.int64)
-        lost = np.zeros(of_rows.size, dtype=bool)
-        for column, level in zip(columns, self._levels, strict=True):
-            values, codes = factorise(column)
-            own = np.array([level.code_of.get(value, -1) for value in values], dtype=np.int64)[codes]
-            lost |= (of_rows < 0) | (own < 0)
-            of_rows = level.find(np.where(lost, 0, of_rows * len(level.code_of) + own))
-        of_rows[lost] = -1
-        return np.where(of_rows < 0, -1, self._levels[-1].firsts[of_rows])
+        coded = [_coded(column) for column in columns]
+        own = [level.codes(values) for level, (values, _) in zip(self._levels, coded, strict=True)]
+        first, last = self._levels[0], self._levels[-1]
+        # Where letters have one part, each value's row is known here.
+        of_values = first.find(own[0]) if first is not last else first.firsts[first.find(own[0])]
+        found = np.empty(len(columns[0]), dtype=np.intp)
+        for start in range(0, found.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            of_rows = of_values[coded[0][1][part]]
+            for level, numbers, (_, codes) in zip(self._levels[1:], own[1:], coded[1:], strict=True):
+                of_rows = level.find(of_rows * level.width + numbers[codes[part]])
+            found[part] = of_rows if first is last else last.firsts[of_rows]
+        return found
 
     @cached_property
     def _levels(self) -> tuple[_Level, ...]:
@@ -213,11 +219,12 @@ class Letters:
         for number in range(len(parts[0])):  # type: ignore[arg-type]
             code_of: dict[Hashable, int] = {}
             own = [code_of.setdefault(part[number], len(code_of)) for part in parts]  # type: ignore[index]
-            n_keys = (int(of_labels.max()) + 1) * len(code_of)
+            before = int(of_labels.max()) + 1
+            # One more value and one more prefix stand for what is none: they are never among the keys.
             keys, firsts, of_labels = np.unique(
-                of_labels * len(code_of) + np.array(own), return_index=True, return_inverse=True
+                of_labels * (len(code_of) + 1) + np.array(own), return_index=True, return_inverse=True
             )
-            levels.append(_Level(code_of, keys, firsts, n_keys))
+            levels.append(_Level(code_of, keys, np.append(firsts, -1), (before + 1) * (len(code_of) + 1)))
         return tuple(levels)
 
     def _unknown(self, value: Any, at: int | None) -> NoReturn:
@@ -243,28 +250,48 @@ class _Level:
     """What is known of letters after one more column: its values, numbered, and which prefixes there are."""
 
     code_of: dict[Hashable, int]
-    keys: NDArray[np.int64]  # of prefixes: number of the one before · values + number of the value; sorted
-    firsts: IntArray  # the first label of each
+    keys: NDArray[np.int64]  # of prefixes: number of the one before · width + number of the value; sorted
+    firsts: IntArray  # the first label of each, and −1
     n_keys: int
+
+    @property
+    def width(self) -> int:
+        return len(self.code_of) + 1
+
+    def codes(self, values: Sequence[Hashable]) -> NDArray[np.int64]:
+        """The number of each value, the last one for what is none."""
+        return np.array([self.code_of.get(value, len(self.code_of)) for value in values], dtype=np.int64)
 
     @cached_property
     def _table(self) -> NDArray[np.int64]:
-        table = np.full(self.n_keys, -1, dtype=np.int64)
+        table = np.full(self.n_keys, self.keys.size, dtype=np.int64)
         table[self.keys] = np.arange(self.keys.size)
         return table
 
     def find(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The number of each prefix; −1 if it is not there."""
+        """The number of each prefix; one more than the last if it is not there."""
         if self.n_keys <= 1 << 20:  # a table is several times faster than bisection, while it fits the cache
             return self._table[wanted]
         at = np.minimum(np.searchsorted(self.keys, wanted), self.keys.size - 1)
-        return np.where(self.keys[at] == wanted, at, -1)
+        return np.where(self.keys[at] == wanted, at, self.keys.size)
 
 
 def factorise(column: Any) -> tuple[list[Hashable], NDArray[np.int64]]:
     """The distinct values of a pyarrow array in canonical form, and the number of each entry's.
 
     A dictionary-encoded column comes with its codes.
+    """
+    values, codes = _coded(column)
+    number_of: dict[Hashable, int] = {}
+    # Null and NaN are two values of the dictionary and one letter.
+    numbers = [number_of.setdefault(value, len(number_of)) for value in values]
+    return list(number_of), np.array(numbers, dtype=np.int64)[codes]
+
+
+def _coded(column: Any) -> tuple[list[Hashable], NDArray[Any]]:
+    """The dictionary of a pyarrow array, in canonical form and with None at its end, and its codes.
+
+    A value may be in the dictionary more than once.
     """
     import pyarrow as pa
 
@@ -276,15 +303,17 @@ def factorise(column: Any) -> tuple[list[Hashable], NDArray[np.int64]]:
     if coded and (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)):
         chunks, coded = chunks.cast(kind), False  # refused, for the caller to take the values one by one
     if not coded:
-        chunks = chunks.dictionary_encode(null_encoding="encode")
-    encoded = chunks.unify_dictionaries()
-    values = [*encoded.chunk(0).dictionary.to_pylist(), None]
-    # The codes of missing entries of a dictionary-encoded column are missing too.
-    codes = [chunk.indices.cast("int64").fill_null(len(values) - 1).to_numpy() for chunk in encoded.chunks]
-    number_of: dict[Hashable, int] = {}
-    # Null and NaN are two values of the dictionary and one letter.
-    numbers = [number_of.setdefault(canonical_label(value), len(number_of)) for value in values]
-    return list(number_of), np.array(numbers, dtype=np.int64)[np.concatenate(codes)]
+        # Of views, pyarrow would encode what is missing as an empty text.
+        chunks = chunks.dictionary_encode("mask" if str(kind).endswith("_view") else "encode")
+    encoded = chunks.unify_dictionaries() if chunks.num_chunks > 1 else chunks
+    values = [*map(canonical_label, encoded.chunk(0).dictionary.to_pylist()), None]
+    codes = []
+    for chunk in encoded.chunks:
+        indices = chunk.indices
+        if indices.null_count:  # so are missing entries of a column that came with codes
+            indices = indices.cast("int64").fill_null(len(values) - 1)
+        codes.append(indices.to_numpy())
+    return values, codes[0] if len(codes) == 1 else np.concatenate(codes)
 
 
 def shown_name(name: str) -> str:

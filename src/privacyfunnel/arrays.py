@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import numpy as np
@@ -14,7 +15,30 @@ IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
 
-def uniform(n: int, rng: int | np.random.Generator | None) -> FloatArray:
+class SecretNumbers:
+    """Random numbers that a secret decides: whoever has it draws the same ones, nobody else can tell them
+    from the operating system's (SHAKE-256 of the secret, a number and a counter).
+
+    For work that may be done again elsewhere, such as a partition of a cluster whose worker was lost: drawn
+    anew, what was released before and after would tell more than once.
+    """
+
+    def __init__(self, secret: bytes, number: int) -> None:
+        self._head = secret + number.to_bytes(8, "big")
+        self._count = 0
+
+    def random(self, n: int) -> FloatArray:
+        """The next n numbers, multiples of 2⁻⁵³ in [0, 1)."""
+        data = hashlib.shake_256(self._head + self._count.to_bytes(8, "big")).digest(8 * n)
+        self._count += 1
+        bits = np.frombuffer(data, dtype=">u8").astype(np.uint64) >> np.uint64(11)
+        return bits.astype(np.float64) * 2.0**-53
+
+    def __repr__(self) -> str:
+        return "SecretNumbers()"
+
+
+def uniform(n: int, rng: int | np.random.Generator | SecretNumbers | None) -> FloatArray:
     """n independent numbers, uniform on the multiples of 2⁻⁵³ in [0, 1).
 
     For None each number comes from the operating system's own bits. A generator seeded from them would
@@ -25,7 +49,7 @@ def uniform(n: int, rng: int | np.random.Generator | None) -> FloatArray:
     if rng is None:
         bits = np.frombuffer(os.urandom(8 * n), dtype=np.uint64) >> np.uint64(11)
         return bits.astype(np.float64) * 2.0**-53
-    if isinstance(rng, np.random.Generator):
+    if isinstance(rng, (np.random.Generator, SecretNumbers)):
         return rng.random(n)
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
         return np.random.default_rng(int(rng)).random(n)

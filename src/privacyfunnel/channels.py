@@ -70,3 +70,23 @@ def conditional(p_ab: FloatArray) -> FloatArray:
 def _divisor(values: FloatArray) -> FloatArray:
     """The values with 1 for 0, to divide rows of zeros by."""
     return np.where(values > 0, values, 1.0)
+
+
+def to_one(p_z: FloatArray) -> FloatArray:
+    """A product of distributions with its sum kept inside the tolerance."""
+    total = float(p_z.sum())
+    return p_z if abs(total - 1.0) <= 1e-12 else p_z / total
+
+
+def as_distribution(values: ArrayLike | None, n: int, name: str, of: str) -> FloatArray | None:
+    """The n probabilities as an array, checked; None stays None."""
+    if values is None:
+        return None
+    table = as_channel(np.asarray(values)[None], f"TableMechanism: {name}")
+    if table.shape[1] != n:
+        raise InvalidInputError(
+            f"TableMechanism: {name} must have {n} entries, one a {of}; it has {table.shape[1]}."
+        )
+    table.setflags(write=False)
+    result: FloatArray = table[0]
+    return result

@@ -17,7 +17,7 @@ from .alphabet import (
 )
 from .arrays import IntArray, one_generator, random_order, uniform
 from .errors import InvalidInputError, shortened
-from .frames import BACKENDS, arrow_column, make_native, native_type
+from .frames import BACKENDS, arrow_column, make_native, native_type, without_views
 from .keys import Draws
 from .spark import is_spark, release_spark
 from .sparse import SparseChannel
@@ -237,6 +237,10 @@ def _eager(frame: Any) -> Any:
             f"release_frame: a data frame is needed, such as one of pandas or polars; this is a "
             f"{type(frame).__name__}."
         )
+    if data.implementation.is_pyarrow():
+        table = data.to_native()
+        plain = without_views(table.schema)
+        return data if plain == table.schema else nw.from_native(table.cast(plain))
     return data
 
 
@@ -328,10 +332,24 @@ def _look_up(
     import pyarrow as pa
 
     try:
-        return of_arrays([column.to_arrow() for column in columns])
+        return of_arrays([_in_arrow(column) for column in columns])
     except pa.ArrowException:  # a pandas column of mixed objects, or of intervals
         lists = [column.to_list() for column in columns]
         return of_values(list(zip(*lists, strict=True)) if letters.are_tuples else lists[0])
+
+
+def _in_arrow(column: Any) -> Any:
+    """A narwhals column as Arrow has it, without copying what is Arrow already."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    native = column.to_native()
+    if column.implementation.is_pyarrow():
+        return native
+    is_text = column.implementation.is_polars() and column.dtype == nw.String
+    if is_text and hasattr(native, "__arrow_c_stream__"):  # which older versions have not
+        return pa.chunked_array(native)
+    return column.to_arrow()
 
 
 def _gather(labels: Sequence[Any], at: IntArray, like: Any, name: str) -> Any:
@@ -340,6 +358,10 @@ def _gather(labels: Sequence[Any], at: IntArray, like: Any, name: str) -> Any:
 
     # Indexing a column of the few labels is the native library's own fast path for any type.
     few = nw.new_series(name, column_values(labels), backend=like.implementation)
+    if like.implementation.is_pandas():
+        native = few.to_native()
+        made = type(native)(native.array.take(at), index=like.to_native().index, name=name)
+        return nw.from_native(made, series_only=True)
     return _with_index(few[at], like)
 
 

@@ -13,6 +13,7 @@ from .arrays import FloatArray
 from .errors import InvalidInputError, InvalidJointError, shortened
 from .joint import Joint
 from .order import NeighbourCounter, warn_of_order
+from .sources import Source, open_source
 
 MAX_LETTERS = 10_000
 
@@ -123,9 +124,16 @@ class PairCounter:
 
         Parameters
         ----------
-        frame : pandas, polars, pyarrow, DuckDB or any other frame that narwhals reads
+        frame : pandas, polars, pyarrow, DuckDB or any other frame that narwhals reads, or what streams:
+            readers, scanners and datasets of pyarrow, and anything with `__arrow_c_stream__`
         """
         columns = list(dict.fromkeys([*self.public, *self.private, *self.task]))
+        if (source := _as_source(frame)) is not None:
+            import pyarrow as pa
+
+            for batch in source.batches(columns):
+                self.update_frame(pa.Table.from_batches([batch]))
+            return
         grouped = _grouped(frame, columns)
         self._count_neighbours(frame)
         groups = self._collect(grouped)
@@ -237,6 +245,17 @@ class PairCounter:
             if letters["n"].to_list()[0] > self.max_letters:
                 self._raise_too_many(names)
         return run_lazily(grouped)
+
+
+def _as_source(frame: Any) -> Source | None:
+    """The batches of what streams and is no frame of narwhals."""
+    import narwhals as nw
+
+    try:
+        data = nw.from_native(frame, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        return None
+    return None if isinstance(data, (nw.DataFrame, nw.LazyFrame)) else open_source(frame, "Joint.from_frame")
 
 
 def _grouped(frame: Any, columns: list[str]) -> Any:

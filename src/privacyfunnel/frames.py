@@ -89,6 +89,25 @@ def read_frame(frame: Any, where: str) -> Any:
     return data
 
 
+def without_views(schema: Any) -> Any:
+    """The schema of Arrow with plain texts and bytes in place of views.
+
+    Of views pyarrow takes no entries, and an empty text for a missing one when it looks for distinct values.
+    """
+    import pyarrow as pa
+
+    plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
+    for at, field in enumerate(schema):
+        kind = str(field.type)
+        if kind in plain:
+            schema = schema.set(at, field.with_type(plain[kind]))
+        elif pa.types.is_dictionary(field.type) and str(field.type.value_type) in plain:
+            values = plain[str(field.type.value_type)]
+            coded = pa.dictionary(field.type.index_type, values, field.type.ordered)
+            schema = schema.set(at, field.with_type(coded))
+    return schema
+
+
 def arrow_column(series: Any) -> Any:
     """A column of narwhals in one piece of Arrow; None if it has no type there that can be written down."""
     import pyarrow as pa

@@ -174,8 +174,10 @@ class Joint:
 
         Parameters
         ----------
-        df : pandas, polars, pyarrow or DuckDB table, or any other that narwhals reads
-            Of a lazy one (polars LazyFrame, DuckDB relation) only the grouped counts reach memory.
+        df : pandas, polars, pyarrow or DuckDB table, any other that narwhals reads, or what streams
+            Of a lazy one (polars LazyFrame, DuckDB relation) only the grouped counts reach memory. Readers,
+            scanners and datasets of pyarrow, and anything with `__arrow_c_stream__`, are counted batch by
+            batch.
         public, private : column name or names
             Several columns form a product alphabet: a letter is the tuple of their values, and only
             observed combinations are letters.

@@ -15,7 +15,7 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from os import PathLike
@@ -26,12 +26,13 @@ from uuid import UUID
 import numpy as np
 
 from .alphabet import is_missing
-from .arrays import FloatArray, uniform
+from .arrays import FloatArray, one_generator, uniform
 from .errors import DataFileError, InvalidInputError
 
 #: Bytes of a key, as many as of the digest.
 KEY_BYTES = 32
 _BLOCK = 64  # of SHA-256, to which HMAC fills up the key
+_PART = 1 << 16  # random numbers at a time
 
 
 def checked_key(key: bytes) -> bytes:
@@ -182,10 +183,17 @@ class Draws:
                 "release: with a key there is nothing else to draw from; leave rng out.", names=("rng", "key")
             )
 
-    def numbers(self, n: int, of: Any) -> FloatArray:
-        """n numbers, uniform on [0, 1), for what has a `fingerprint`."""
+    def parts(self, n: int, of: Any) -> Iterator[tuple[slice, FloatArray]]:
+        """n numbers, uniform on [0, 1), for what has a `fingerprint`: in parts that stay in the cache."""
         if self.key is None:
-            return uniform(n, self.rng)
+            generator = one_generator(self.rng)
+            for start in range(0, n, _PART):
+                yield slice(start, min(start + _PART, n)), uniform(min(_PART, n - start), generator)
+        else:
+            yield slice(0, n), self._keyed(n, of)
+
+    def _keyed(self, n: int, of: Any) -> FloatArray:
+        assert self.key is not None
         ids = self.ids
         if not isinstance(ids, (list, tuple)):
             column = np.asarray(ids).ravel()

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .alphabet import Letters, as_labels, as_names, as_text, label_array
 from .arrays import FloatArray
-from .channels import SUM_TOLERANCE, as_channel, conditional, posterior
+from .channels import SUM_TOLERANCE, as_distribution, conditional, posterior, to_one
 from .columns import ValueKind
 from .errors import FileFormatError, InvalidInputError, shortened
 from .joint import Joint
@@ -24,9 +24,8 @@ from .keys import Draws
 from .sparse import (
     Channel,
     SparseChannel,
+    as_sparse,
     below,
-    beside,
-    merged,
     product_of,
     repeated,
     require_room,
@@ -96,22 +95,22 @@ class TableMechanism:
         marginal: ArrayLike | None = None,
         p_x: ArrayLike | None = None,
     ) -> None:
-        table = _as_sparse(p_z_given_x)
+        table = as_sparse(p_z_given_x)
         setting = object.__setattr__
         setting(self, "sparse", table)
         setting(self, "x_labels", as_labels(x_labels, table.shape[0], "TableMechanism: x_labels"))
         setting(self, "z_labels", as_labels(z_labels, table.shape[1], "TableMechanism: z_labels"))
         setting(self, "x_names", as_names(x_names))
         setting(self, "private_names", as_names(private_names))
-        setting(self, "marginal", _as_distribution(marginal, table.shape[1], "marginal", "symbol"))
-        setting(self, "p_x", _as_distribution(p_x, table.shape[0], "p_x", "letter"))
+        setting(self, "marginal", as_distribution(marginal, table.shape[1], "marginal", "symbol"))
+        setting(self, "p_x", as_distribution(p_x, table.shape[0], "p_x", "letter"))
 
     @classmethod
     def for_joint(
         cls, joint: Joint, p_z_given_x: ArrayLike | SparseChannel, z_labels: Sequence[Hashable] | None = None
     ) -> TableMechanism:
         """The mechanism of this table for the letters, columns and private columns of a joint."""
-        table = _as_sparse(p_z_given_x)
+        table = as_sparse(p_z_given_x)
         if table.shape[0] != joint.n_x:
             raise InvalidInputError(
                 f"TableMechanism: p_z_given_x must have a row for each of the {joint.n_x} letters of the "
@@ -123,7 +122,7 @@ class TableMechanism:
             z_labels=z_labels,
             x_names=joint.x_names,
             private_names=joint.y_names,
-            marginal=_to_one(joint.p_x @ table),
+            marginal=to_one(joint.p_x @ table),
             p_x=joint.p_x,
         )
 
@@ -239,7 +238,9 @@ class TableMechanism:
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow frame, or any other eager frame that narwhals reads
+        frame : pandas, polars or pyarrow frame, any other eager frame that narwhals reads, or a lazy one
+            A LazyFrame of polars and a frame of Dask stay what they are; of a DuckDB relation, an Ibis table
+            and all else that `release_stream` takes comes a RecordBatchReader. docs/streams.md says more.
         columns : column names, optional
             The public columns, in the order of the parts of a letter; `x_names` by default.
         values : {"symbol", "typical", "draw"}
@@ -272,10 +273,64 @@ class TableMechanism:
         Symbols of several types or tuples become text.
         """
         from .columns import release_frame
+        from .sources import is_streamed
 
-        return release_frame(
+        how: dict[str, Any] = {
+            "values": values,
+            "output": output,
+            "keep": keep,
+            "keep_public": keep_public,
+            "keep_private": keep_private,
+            "unknown": unknown,
+            "shuffle": shuffle,
+            "rng": rng,
+            "key": key,
+            "id": id,
+        }
+        if is_streamed(frame):
+            from .lazy import release_lazy
+
+            return release_lazy(self, frame, columns, how)
+        return release_frame(self, frame, columns, **how)
+
+    def release_stream(
+        self,
+        source: Any,
+        sink: str | PathLike[str] | None = None,
+        columns: str | Sequence[str] | None = None,
+        *,
+        values: ValueKind = "symbol",
+        output: str = "z",
+        keep: str | Sequence[str] = (),
+        keep_public: bool = False,
+        keep_private: bool = False,
+        unknown: Unknown = "error",
+        shuffle: bool = False,
+        rng: Rng = None,
+        key: bytes | None = None,
+        id: str | None = None,
+        n_jobs: int = -1,
+    ) -> Any:
+        """Release records that need not fit in memory, batch by batch.
+
+        Parameters
+        ----------
+        source : path of a file, folder or pattern of Parquet files, pyarrow reader, scanner or dataset,
+            polars LazyFrame, DuckDB relation, Ibis table, or anything with `__arrow_c_stream__`.
+        sink : path of a .csv, .tsv (both also .gz), .parquet or .arrow file, or of a new folder of parts
+            (a name without ending, for a source in parts). It appears whole or not at all, and what is
+            returned has `n_records`. None gives a RecordBatchReader.
+        n_jobs : int
+            Threads; -1 is one a core. With `rng` there is one.
+        columns, values, output, keep, keep_public, keep_private, unknown, shuffle, rng, key, id
+            As for `release_frame`; docs/streams.md says when unknown letters end the release.
+        """
+        from .streams import release_stream
+
+        return release_stream(
             self,
-            frame,
+            source,
+            sink,
             columns,
             values=values,
             output=output,
@@ -287,6 +342,7 @@ class TableMechanism:
             rng=rng,
             key=key,
             id=id,
+            n_jobs=n_jobs,
         )
 
     def require_marginal(self, where: str) -> FloatArray:
@@ -348,7 +404,10 @@ class TableMechanism:
         if flat.size and flat.min() < 0:
             table = self._with_marginal
             flat = np.where(flat < 0, self.n_x, flat)
-        return table.draw(flat, draws.numbers(rows.size, self)).reshape(rows.shape)
+        symbols = np.empty(flat.size, dtype=np.intp)
+        for part, u in draws.parts(flat.size, self):
+            symbols[part] = table.draw(flat[part], u)
+        return symbols.reshape(rows.shape)
 
     @cached_property
     def _letters(self) -> Letters:
@@ -428,7 +487,7 @@ class TableMechanism:
         second = other.sparse[[rows[label] for label in self.z_labels]]
         table = with_rows_to_one(product_of(self.sparse, second))
         private = dict.fromkeys((*self.private_names, *other.private_names))
-        marginal = None if self.marginal is None else _to_one(self.marginal @ second)
+        marginal = None if self.marginal is None else to_one(self.marginal @ second)
         return self._with(
             p_z_given_x=table,
             z_labels=other.z_labels,
@@ -542,70 +601,3 @@ class TableMechanism:
 
     def __repr__(self) -> str:
         return f"TableMechanism({', '.join(self.x_names)}: {self.n_x} letters → {self.n_z} symbols)"
-
-
-def _as_sparse(table: ArrayLike | SparseChannel) -> SparseChannel:
-    if isinstance(table, SparseChannel):  # made by this library, or checked by it
-        return table
-    return SparseChannel.from_dense(as_channel(table, "TableMechanism: p_z_given_x"))
-
-
-def _to_one(p_z: FloatArray) -> FloatArray:
-    """A product of distributions with its sum kept inside the tolerance."""
-    total = float(p_z.sum())
-    return p_z if abs(total - 1.0) <= 1e-12 else p_z / total
-
-
-def _as_distribution(values: ArrayLike | None, n: int, name: str, of: str) -> FloatArray | None:
-    if values is None:
-        return None
-    table = as_channel(np.asarray(values)[None], f"TableMechanism: {name}")
-    if table.shape[1] != n:
-        raise InvalidInputError(
-            f"TableMechanism: {name} must have {n} entries, one a {of}; it has {table.shape[1]}."
-        )
-    table.setflags(write=False)
-    result: FloatArray = table[0]
-    return result
-
-
-def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> TableMechanism:
-    """The mechanism that draws Z from mechanism i with probability weights[i].
-
-    Each mechanism has symbols of its own, so Z tells which one was used, and utility and leakage are
-    exactly the weighted averages of theirs. Symbols that are never released are dropped and symbols
-    with the same posterior merged, which changes neither number. The symbols of the result are
-    numbered 0, 1, …; `TableMechanism.relabel` names them.
-    """
-    shares = np.asarray(weights, dtype=np.float64)
-    if len(mechanisms) == 0 or shares.shape != (len(mechanisms),):
-        raise InvalidInputError(
-            f"time_share: pass one weight a mechanism; there are {len(mechanisms)} mechanisms and weights "
-            f"of shape {shares.shape}."
-        )
-    if not np.all(shares >= 0) or not abs(float(shares.sum()) - 1.0) <= SUM_TOLERANCE:
-        raise InvalidInputError(f"time_share: weights must be 0 or more and sum to 1; they are {shares}.")
-    first = mechanisms[0]
-    if any(m.x_labels != first.x_labels or m.x_names != first.x_names for m in mechanisms):
-        raise InvalidInputError("time_share: the mechanisms must have the same letters in the same order.")
-    used = [(share, m) for share, m in zip(shares.tolist(), mechanisms, strict=True) if share > 0]
-    # P(Z) is a mixture of the rows, so as one more row it changes neither what is merged nor the rest.
-    rows = [m.sparse if m.marginal is None else below(m.sparse, m.marginal) for _, m in used]
-    if len({len(part) for part in rows}) > 1:
-        rows = [m.sparse for _, m in used]
-    parts = [
-        part.with_values(share * part.probabilities) for (share, _), part in zip(used, rows, strict=True)
-    ]
-    table = with_rows_to_one(merged(beside(parts)))
-    return TableMechanism(
-        table[: first.n_x],
-        x_labels=first.x_labels,
-        x_names=first.x_names,
-        private_names=tuple(dict.fromkeys(name for m in mechanisms for name in m.private_names)),
-        marginal=table[first.n_x :].dense()[0] if len(table) > first.n_x else None,
-        p_x=first.p_x if all(_same(first.p_x, m.p_x) for m in mechanisms) else None,
-    )
-
-
-def _same(a: FloatArray | None, b: FloatArray | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))

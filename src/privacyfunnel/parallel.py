@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from .checks import LARGEST_WHOLE, shown
 from .errors import InvalidInputError
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 def n_cores() -> int:
@@ -71,3 +73,25 @@ def in_threads(
             cancel()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def in_order(call: Callable[[S], T], items: Iterable[S], n_jobs: int) -> Iterator[T]:
+    """call(item) for each item, in their order, by threads; few items are taken ahead of what is asked for.
+
+    After an error, or when the generator is closed, no more are begun, and those under way are waited for.
+    """
+    n_threads = n_workers(n_jobs)
+    if n_threads == 1:
+        yield from map(call, items)
+        return
+    waiting: deque[Future[T]] = deque()
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        for item in items:
+            waiting.append(pool.submit(call, item))
+            if len(waiting) > n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

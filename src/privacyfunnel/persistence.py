@@ -10,6 +10,7 @@ import math
 import os
 import re
 import secrets
+import shutil
 import stat
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -189,6 +190,45 @@ def atomic_stream(path: Path_) -> Iterator[IO[bytes]]:
                 "exists, may be written and has space."
             ) from None
         raise
+
+
+@contextmanager
+def atomic_folder(path: Path_) -> Iterator[Path]:
+    """A new folder that gets the name `path` when the block ends well, and vanishes otherwise.
+
+    There must be no folder of that name yet, or an empty one. What a process that was killed has left beside
+    it is removed first.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        what = "this folder is not empty" if target.is_dir() else "there is a file of this name"
+        raise DataFileError(f"{os.fspath(path)}: {what}; name a new folder.")
+    handle, temporary = -1, target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.pfunnel.tmp")
+    try:
+        remove_leftovers(target.parent)
+        temporary.mkdir()
+        mode = stat.S_IMODE(temporary.stat().st_mode)
+        temporary.chmod(0o700)  # until it is done
+        if fcntl is not None:  # elsewhere folders cannot be opened
+            handle = os.open(temporary, os.O_RDONLY)
+            _lock(handle)
+        yield temporary
+        temporary.chmod(mode)
+        if target.exists() and os.name == "nt":
+            target.rmdir()
+        temporary.rename(target)
+        _sync_folder(target.parent)
+    except BaseException as error:  # an interrupt, too, leaves nothing behind
+        shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, OSError) and not isinstance(error, PrivacyFunnelError):
+            raise DataFileError(
+                f"{os.fspath(path)}: cannot write the folder ({error.strerror or error}); name a new one, in "
+                "a folder that exists, may be written and has space."
+            ) from None
+        raise
+    finally:
+        if handle >= 0:
+            os.close(handle)
 
 
 @contextmanager
@@ -404,10 +444,13 @@ def remove_leftovers(folder: Path) -> None:
 
 def _remove_if_dead(path: Path) -> None:
     with suppress(OSError):
-        handle = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | _BINARY)
+        is_folder = path.is_dir()
+        handle = os.open(
+            path, (os.O_RDONLY if is_folder else os.O_WRONLY) | getattr(os, "O_NOFOLLOW", 0) | _BINARY
+        )
         try:
             if _lock(handle):
-                path.unlink()
+                shutil.rmtree(path) if is_folder else path.unlink()
         finally:
             os.close(handle)
 

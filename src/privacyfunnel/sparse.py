@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .arrays import FloatArray, IntArray
-from .channels import SUM_TOLERANCE
+from .channels import SUM_TOLERANCE, as_channel
 from .checks import memory_size
 from .errors import InvalidInputError
 
@@ -21,6 +21,8 @@ MERGE_TOLERANCE = 1e-12
 _SHORT = 32
 # Rows drawn at a time: small enough for the temporaries to stay in the cache.
 _CHUNK = 1 << 16
+# Entries that a table of what is drawn in which part of [0, 1) may have: it has to stay in the cache.
+_GUIDE = 1 << 17
 # Below this many entries a table is quicker to compute with as an array, and so is one of few zeros.
 _SMALL, _FULL = 1 << 18, 0.2
 # Entries that rows of P(Z), for letters that do not occur, may take: 80 MB.
@@ -190,29 +192,59 @@ class SparseChannel:
         last = sums[self.indptr[1:] - 1]
         return np.asarray(sums / np.repeat(last, counts))
 
+    @cached_property
+    def _guide(self) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]:
+        """Equal parts of [0, 1): how many; for each row and part the first entry drawn, and how many more.
+
+        There are 2ᵏ parts, so that the part of a number is found without rounding.
+        """
+        n_parts = min(1024, 1 << (_GUIDE // len(self)).bit_length() - 1)
+        edges = np.arange(n_parts + 1) / n_parts
+        rows = np.repeat(np.arange(len(self)), n_parts)
+        first = self._entries(rows, np.tile(edges[:-1], len(self)))
+        last = self._entries(rows, np.tile(np.nextafter(edges[1:], 0.0), len(self)))
+        return n_parts, first.astype(np.int32), (last - first).astype(np.int32)
+
     def draw(self, rows: IntArray, u: FloatArray) -> IntArray:
         """The symbols that the numbers `u` draw from these rows: the entry before which all are ≤ u."""
-        cdf = self.cumulative
         result = np.empty(rows.size, dtype=np.intp)
+        guided = rows.size >= _GUIDE // 8 and len(self) <= _GUIDE // 16
         for start in range(0, rows.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            here = rows[part]
-            base = self.indptr[here]
-            entries = base.copy()
-            several = np.flatnonzero(self.counts[here] > 1)
-            if several.size:
-                entries[several] += _found(cdf, base[several], self.counts[here[several]], u[part][several])
-            result[part] = self.symbols[entries]
+            entries = (self._guided if guided else self._entries)(rows[part], u[part])
+            np.take(self.symbols, entries, out=result[part])
         return result
 
+    def _guided(self, rows: IntArray, u: FloatArray) -> NDArray[Any]:
+        n_parts, first, more = self._guide
+        at = rows * n_parts + (u * n_parts).astype(np.intp)
+        entries, left = first[at], more[at]
+        several = np.flatnonzero(left)
+        entries[several] += _found(self.cumulative, entries[several], left[several] + 1, u[several])
+        return entries
 
-def _found(cdf: FloatArray, base: IntArray, counts: IntArray, u: FloatArray) -> IntArray:
-    """How many entries of each row are ≤ u: bisection of all rows at once."""
-    found = np.zeros(base.size, dtype=np.intp)
-    step = 1 << (int(counts.max()) - 1).bit_length() - 1
+    def _entries(self, rows: IntArray, u: FloatArray) -> IntArray:
+        entries = self.indptr[rows]
+        several = np.flatnonzero(self.counts[rows] > 1)
+        counts = self.counts[rows[several]]
+        entries[several] += _found(self.cumulative, entries[several], counts, u[several])
+        return entries
+
+
+def as_sparse(table: ArrayLike | SparseChannel) -> SparseChannel:
+    """The nonzeros of a table P(Z|x), checked if it is an array."""
+    if isinstance(table, SparseChannel):  # made by this library, or checked by it
+        return table
+    return SparseChannel.from_dense(as_channel(table, "TableMechanism: p_z_given_x"))
+
+
+def _found(cdf: FloatArray, base: NDArray[Any], counts: NDArray[Any], u: FloatArray) -> NDArray[Any]:
+    """How many of so many entries from `base` on are ≤ u, where the last is not: bisection of all at once."""
+    found = np.zeros_like(base)
+    step = 1 << (int(counts.max(initial=1)) - 1).bit_length() >> 1
     while step:
         probe = found + step
-        # The last entry is 1 > u, so a probe cut off at it never advances.
+        # A probe cut off at the last entry never advances.
         ahead = cdf[base + np.minimum(probe, counts) - 1] <= u
         found = np.where(ahead, probe, found)
         step >>= 1

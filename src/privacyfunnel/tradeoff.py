@@ -20,8 +20,9 @@ from .arrays import FloatArray
 from .errors import FileFormatError, InfeasibleError, InvalidInputError
 from .joint import Joint
 from .measures import PLAIN, Measures, Scale, largest_lift
-from .mechanism import TableMechanism, time_share
+from .mechanism import TableMechanism
 from .solution import Solution, Status
+from .time_sharing import time_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

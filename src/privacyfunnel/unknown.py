@@ -36,6 +36,7 @@ class UnknownLetters:
     def __init__(self, letters: Letters) -> None:
         self._letters = letters
         self.n_records = self.n_unknown = 0
+        self.ended = False  # whether there may be more records than were counted
         self.counts: Counter[Hashable] = Counter()
 
     def add(self, found: NDArray[np.intp], columns: Sequence[Any]) -> None:
@@ -58,10 +59,11 @@ class UnknownLetters:
         least = "at least " if len(self.counts) == _MOST_VALUES else ""
         shown += [f"{least}{more:,} others"] if more else []
         noun = "record" if self.n_records == 1 else "records"
+        of = "of the first" if self.ended else "of"
         have = f"{noun} {'has' if self.n_unknown == 1 else 'have'}"
         names = ", ".join(map(repr, self._letters.names))
         return (
-            f"{self.n_unknown:,} of {self.n_records:,} {have} a value of {names} that is none of the "
+            f"{self.n_unknown:,} {of} {self.n_records:,} {have} a value of {names} that is none of the "
             f"mechanism's {len(self._letters.labels):,} letters: {', '.join(shown)}"
         )
 

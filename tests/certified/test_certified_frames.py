@@ -252,3 +252,33 @@ def test_a_damaged_rule_is_refused(funnel, tmp_path, change):
     path.write_text(json.dumps(document))
     with pytest.raises(FileFormatError, match=r"rule\.json"):
         pf.load(tmp_path / "rule")
+
+
+def test_batches_are_released_as_frames_are(funnel, tmp_path):
+    table = pa.Table.from_pandas(people(900, 2), preserve_index=False)
+    reader = funnel.release_stream(table.to_reader(400), keep="name")
+    made = reader.read_all()
+    assert made.column_names == ["job", "hours", "rich", "town", "born", "name"]
+    assert made["name"].to_pylist() == table["name"].to_pylist()
+    written = funnel.rule_.release_stream(table.to_reader(400), tmp_path / "out.parquet", records="symbol")
+    assert written.n_records == 900
+    symbols = pf.files.open_table(tmp_path / "out.parquet")
+    assert symbols.columns == ("z",)
+    whole = funnel.release(people(900, 2), records="symbol", rng=3)["z"].tolist()
+    found = funnel.release_stream(table.to_reader(400), records="symbol", rng=3).read_all()["z"].to_pylist()
+    assert found == whole
+
+
+def test_what_a_rule_cannot_stream(funnel, tmp_path):
+    table = pa.Table.from_pandas(people(10, 2), preserve_index=False)
+    for source, sink, message in [
+        (table, tmp_path / "out.xlsx", "the name must end in"),
+        (table, tmp_path / "out", "the name must end in"),
+        (table.drop_columns("job"), tmp_path / "out.csv", "there is no column 'job'"),
+        (table.slice(0, 0), tmp_path / "out.csv", "there are no records"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            funnel.release_stream(source, sink)
+    with pytest.raises(InvalidInputError, match="'sex' is private"):
+        funnel.release_stream(table, keep="sex")
+    assert list(tmp_path.iterdir()) == []

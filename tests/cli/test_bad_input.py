@@ -53,7 +53,7 @@ BAD_FILES = [
     ("cut.csv.gz", "damaged or cut short"),
     ("text.csv.gz", "damaged or cut short"),
     ("text.parquet", "this is not a Parquet file"),
-    ("table.xlsx", "the name must end in .csv, .csv.gz, .tsv, .tsv.gz or .parquet"),
+    ("table.xlsx", "the name must end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .arrow"),
 ]
 
 BAD_OPTIONS = [

@@ -77,6 +77,8 @@ def released(mechanism: pf.TableMechanism, people: Any) -> Any:
     print(loaded.release("own", rng=None), loaded.p_z_given_x, loaded.z_labels)
     half = pf.time_share([mechanism, loaded], [0.5, 0.5])
     assert_type(half, pf.TableMechanism)
+    written = mechanism.release_stream("people.parquet", "released.parquet", keep="person")
+    print(written.n_records, mechanism.release_stream(people).read_all())
     return mechanism.release_frame(people, keep=["credit"], shuffle=True)
 
 

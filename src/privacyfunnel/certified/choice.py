@@ -11,7 +11,8 @@ import numpy as np
 from ..errors import InfeasibleError
 from ..frames import make_frame
 from ..measured import Measured
-from ..mechanism import TableMechanism, time_share
+from ..mechanism import TableMechanism
+from ..time_sharing import time_share
 from .problem import CellProblem
 
 #: Levels of the trade-off, as shares of what the cells tell; bits grow like squares of differences.

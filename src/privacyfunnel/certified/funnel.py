@@ -340,6 +340,19 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.rule_.release(X, records=records, keep=keep, rng=rng)
 
+    def release_stream(
+        self,
+        source: Any,
+        sink: Any = None,
+        *,
+        records: str = "columns",
+        keep: str | Sequence[str] = (),
+        rng: Rng = None,
+    ) -> Any:
+        """Release a table batch by batch; see `CertifiedRule.release_stream`."""
+        check_is_fitted(self)
+        return self.rule_.release_stream(source, sink, records=records, keep=keep, rng=rng)
+
     def describe(self) -> Any:
         """Which cells share a symbol, in words: a frame with a row a symbol, common ones first."""
         check_is_fitted(self)

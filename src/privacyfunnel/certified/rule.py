@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,23 @@ class CertifiedRule:
             made = self.tables.draw(symbols, generator) if records == "columns" else self._typical(symbols)
         return _with_kept(made, X, as_names(keep), self.private_names, self.reader.names())
 
+    def release_stream(
+        self,
+        source: Any,
+        sink: str | PathLike[str] | None = None,
+        *,
+        records: str = "columns",
+        keep: str | Sequence[str] = (),
+        rng: Rng = None,
+    ) -> Any:
+        """Release a table that need not fit in memory, batch by batch.
+
+        `source` and `sink` are those of `TableMechanism.release_stream`, the rest those of `release`.
+        """
+        from .streaming import release_stream
+
+        return release_stream(self, source, sink, records, keep, rng)
+
     def _symbols(self, Z: Any) -> IntArray:
         values = np.asarray(Z)
         if values.ndim == 2 and values.shape[1] == 1:
@@ -216,5 +234,5 @@ def _with_kept(
             f"release: {made_twice[0]!r} is the name of the column of symbols; rename the one to be kept.",
             names=("keep",),
         )
-    kept = [nw.new_series(name, frame[name].to_list(), backend=frame.implementation) for name in keep]
+    kept = [nw.new_series(name, frame[name].to_list(), backend=out.implementation) for name in keep]
     return out.with_columns(*kept).to_native()

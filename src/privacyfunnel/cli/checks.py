@@ -119,7 +119,7 @@ def raise_if_interrupted(statuses: Iterable[Status | None]) -> None:
 
 def check_spreadsheet_safe(asked: bool, output: str) -> None:
     """Refuse --spreadsheet-safe where no text is written."""
-    if asked and output.lower().endswith((".parquet", ".npz")):
+    if asked and output.lower().endswith((".parquet", ".arrow", ".npz")):
         raise InvalidInputError(f"{output}: --spreadsheet-safe belongs to CSV files; leave it out.")
 
 
@@ -135,8 +135,8 @@ def check_table_name(path: str, *, arrays: bool = False) -> None:
         if not arrays:
             raise
         raise InvalidInputError(
-            f"{path}: the name must end in .npz, .csv, .tsv (both also .gz) or .parquet, which says what the "
-            "file is; choose another name."
+            f"{path}: the name must end in .npz, .csv, .tsv (both also .gz), .parquet or .arrow, which "
+            "says what the file is; choose another name."
         ) from None
 
 

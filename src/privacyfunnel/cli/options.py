@@ -49,8 +49,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="The table: a .csv, .tsv (both also .gz) or .parquet file. It is read in batches and may be "
-        "larger than memory.",
+        help="The table: a .csv, .tsv (both also .gz), .parquet or .arrow file, a folder of .parquet files, "
+        "or a pattern of their names. It is read in batches and may be larger than memory.",
     ),
 ]
 Public = Annotated[

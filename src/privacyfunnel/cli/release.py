@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +17,6 @@ from .running import note, warn
 if TYPE_CHECKING:
     from ..files import TableFile
     from ..mechanism import TableMechanism
-    from ..unknown import UnknownLetters
 
 
 KEEPING = {
@@ -58,6 +55,7 @@ KEEPING = {
         kind=str,
         metavar="FOLDER",
     ),
+    "n_jobs": Option("Threads; -1 is one a core. With --seed there is one.", kind=int, value=-1, least=None),
     "codebook": Option(
         "Write here what each symbol stands for: a table of symbols, their shares and letters.",
         default="not written",
@@ -76,7 +74,8 @@ def release(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where the table goes: .csv, .tsv (both also .gz) or .parquet; - is CSV on stdout.",
+            help="Where the table goes: .csv, .tsv (both also .gz), .parquet or .arrow; - is CSV on stdout. "
+            "For DATA in parts, a name without ending is a new folder of parts.",
         ),
     ],
     mechanism: Annotated[
@@ -93,6 +92,9 @@ def release(
 ) -> None:
     """Release a symbol for each record of DATA, or a letter in its place, and nothing but that.
 
+    DATA may be in parts: a folder of Parquet files, or a pattern in quotes such as 'data/*.parquet'. Nothing
+    is written before all unknown letters are counted, and the output appears whole or not at all.
+
     Other columns leave only if they are named with --keep. The mechanism does not protect what they tell;
     'pfunnel solve' and 'pfunnel audit' measure it, with --keep too.
 
@@ -100,8 +102,9 @@ def release(
     drawn with the same --key.
     """
     from ..columns import codebook as codebook_columns
-    from ..files import STDOUT, open_table, open_writer
+    from ..files import STDOUT, PartsFile, is_parts, open_table, open_writer
     from ..keys import read_key
+    from ..streams import check_sink, is_folder, write_folder, written
     from .output import plural, print_facts, print_json
 
     begun = time.perf_counter()
@@ -125,34 +128,45 @@ def release(
         raise InvalidInputError("--key and --id, whom it draws for, go together; pass both, or neither.")
     if key is not None and seed is not None:
         raise InvalidInputError("--seed and --key both say where the numbers come from; leave one out.")
-    check_outputs([None if to_stdout else output, codebook], [data, mechanism, *([key] if key else [])])
-    for name in [*([] if to_stdout else [output]), *([codebook] if codebook else [])]:
+    to_folder = is_parts(data) and is_folder(output) and not to_stdout
+    files = [None if to_stdout or to_folder else output, codebook]
+    check_outputs(files, [data, mechanism, *([key] if key else [])])
+    for name in filter(None, files):
         check_table_name(name)
-    check_spreadsheet_safe(spreadsheet_safe, output)
+    check_spreadsheet_safe(spreadsheet_safe, output + ".parquet" if to_folder else output)
     check_delimiter(delimiter, [data, output])
     table_mechanism = load_mechanism(mechanism)
     table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    if not to_stdout:
+        check_sink(table, output, shuffle)
     names = _public(table_mechanism, given["public"])
     generator = _generator(seed)
     how = {name: given[name] for name in ("values", "keep_public", "keep_private", "unknown")}
     how |= {"output": column, "keep": "all" if keep_all else tuple(keep or ()), "rng": generator}
     how |= {"key": None if key is None else read_key(key), "id": person}
-    releasing = _Releasing(table, _of_texts(table_mechanism, table), names, how)
+    releasing = _releasing(table, table_mechanism, names, how, given["n_jobs"])
     released = [column] if given["values"] == "symbol" else list(names)
     kept = [name for name in releasing.header if name not in released]
     book = None if codebook is None else codebook_columns(table_mechanism)
     _warn(kept, names if given["keep_public"] else (), table_mechanism.private_names, keep_all, seed)
-    strangers = releasing.strangers()
-    n_records = 0
+    strangers = releasing.count_strangers()
     order = None if generator is None else generator.spawn(1)[0]
-    with open_writer(
-        output, delimiter=delimiter, spreadsheet_safe=spreadsheet_safe, shuffle=shuffle, rng=order
-    ) as writer:
-        for part in releasing.parts():
-            writer.write(part)
-            n_records += part.num_rows
-        if book is not None:  # if it cannot be written, there is no table either
+    settings: dict[str, Any] = {
+        "delimiter": delimiter,
+        "spreadsheet_safe": spreadsheet_safe,
+        "shuffle": shuffle,
+    }
+
+    def write_book() -> None:  # if it cannot be written, there is no table either
+        if book is not None:
             _write_codebook(codebook, book, spreadsheet_safe and is_csv(codebook))
+
+    if to_folder and isinstance(table, PartsFile):
+        n_records = write_folder(table, output, releasing.tables, releasing.n_jobs, write_book)
+    else:
+        with open_writer(output, rng=order, **settings) as writer:
+            n_records = written(writer, releasing.tables())
+            write_book()
     from ..alphabet import shown_name
 
     left_out = [name for name in table.columns if name not in kept and name not in names]
@@ -276,72 +290,15 @@ def _public(mechanism: TableMechanism, named: Sequence[str] | None) -> tuple[str
     return names
 
 
-def _of_texts(mechanism: TableMechanism, table: TableFile) -> TableMechanism:
-    """The mechanism for this file: the values of a CSV file are text, so the letter 7 is "7" there."""
-    from ..alphabet import as_text
-    from ..files import CsvFile
+def _releasing(table: TableFile, mechanism: TableMechanism, public: Any, how: Any, n_jobs: int) -> Any:
+    """The table on its way out, or what is wrong with it in the words of the command."""
+    from ..streams import TableRelease
 
-    if not isinstance(table, CsvFile):
-        return mechanism
-    return mechanism._with(x_labels=tuple(map(as_text, mechanism.x_labels)))
-
-
-@dataclass
-class _Releasing:
-    """A table on its way out; `how` is what `release_frame` takes."""
-
-    table: TableFile
-    mechanism: TableMechanism
-    public: tuple[str, ...]
-    how: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        """Refuse, before any record is read, what cannot be released."""
-        self.wanted = list(self.table.columns)
-        self.table.require(self.public)
-        try:
-            self.header: list[str] = self._released(self.table.schema().empty_table()).column_names
-        except InvalidInputError as error:
-            told = str(error).replace("pass another name as output", "choose another --column")
-            told = told.replace("output names", "--column names")
-            told = told.removeprefix("release_frame: ")
-            raise InvalidInputError(f"{self.table.path}: {told}", names=error.names) from None
-        needed = {*self.public, *self.header, self.how["id"]}
-        self.wanted = [name for name in self.wanted if name in needed]
-
-    def strangers(self) -> UnknownLetters:
-        """The values of all records that are no letters; an error unless the user said what to do."""
-        import narwhals as nw
-        import pyarrow as pa
-
-        from ..columns import search_letters
-        from ..progress import progress_bar
-        from ..unknown import UnknownLetters
-
-        letters = self.mechanism._letters
-        found = UnknownLetters(letters)
-        with progress_bar(f"Checking {os.path.basename(self.table.path)}") as report:
-            for batch in self.table.batches(list(self.public), letters=self.public, report=report):
-                frame = nw.from_native(pa.Table.from_batches([batch]), eager_only=True)
-                columns = [frame[name] for name in self.public]
-                found.add(search_letters(letters, columns), columns)
-        if found.n_unknown and self.how["unknown"] == "error":
-            raise found.error(self.table.path)
-        return found
-
-    def parts(self) -> Iterator[Any]:
-        """The released table in parts; at least one, so that an empty table keeps its header."""
-        import pyarrow as pa
-
-        from ..progress import progress_bar
-
-        yield self._released(self.table.schema(self.wanted).empty_table())
-        with progress_bar(f"Releasing {os.path.basename(self.table.path)}") as report:
-            for batch in self.table.batches(self.wanted, letters=self.public, report=report):
-                yield self._released(pa.Table.from_batches([batch]))
-
-    def _released(self, part: Any) -> Any:
-        return self.mechanism.release_frame(part, self.public, **self.how)
+    try:
+        return TableRelease(table, mechanism, public, how, n_jobs)
+    except InvalidInputError as error:
+        told = str(error).replace("pass another name as output", "choose another --column")
+        raise InvalidInputError(told.replace("output names", "--column names"), names=error.names) from None
 
 
 def _warn(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..errors import DataFileError, InvalidInputError
 from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
@@ -13,7 +13,6 @@ from .running import note, warn
 
 if TYPE_CHECKING:
     from ..certified import CertifiedRule
-    from ..files import TableFile
 
 #: What stands for a symbol, by the names that the option has.
 RECORDS = {"draw": "columns", "typical": "typical", "symbol": "symbol"}
@@ -35,7 +34,9 @@ def release_by_rule(
     """Rows of the same columns for the records of a file, made from their symbols alone."""
     import numpy as np
 
+    from ..certified.streaming import RuleRelease
     from ..files import STDOUT, open_table, open_writer
+    from ..streams import check_sink, written
     from .output import plural, print_facts, print_json
 
     begun = time.perf_counter()
@@ -47,23 +48,19 @@ def release_by_rule(
     check_delimiter(delimiter, [data, output])
     loaded = _load(rule)
     table = open_table(data, delimiter=delimiter if is_csv(data) else None)
-    assert loaded.tables is not None
-    table.require(loaded.reader.schema.names)  # type: ignore[union-attr]
-    table.require(keep)
+    if not to_stdout:
+        check_sink(table, output)
     if seed is not None:
         warn("--seed: whoever knows or guesses the seed can undo the noise; use it for tests only.")
     if keep:
         warn(f"the guarantee is not about what these columns tell: {', '.join(keep)}.")
     generator = None if seed is None else np.random.default_rng(seed)
     order = None if generator is None else generator.spawn(1)[0]
-    n_records = 0
+    releasing = RuleRelease(table, loaded, RECORDS[values], keep, generator)
     with open_writer(
         output, delimiter=delimiter, spreadsheet_safe=spreadsheet_safe, shuffle=shuffle, rng=order
     ) as writer:
-        for part in _parts(table, loaded, keep):
-            made = loaded.release(part, records=RECORDS[values], keep=keep, rng=generator)
-            writer.write(_as_arrow(made))
-            n_records += len(part)
+        n_records = written(writer, releasing.tables())
     told = {
         "command": "release",
         "data": data,
@@ -101,29 +98,3 @@ def _load(path: str) -> CertifiedRule:
     if not isinstance(found, CertifiedRule) or found.tables is None:
         raise InvalidInputError(f"{path}: this is no rule for tables; name what 'pfunnel protect' wrote.")
     return found
-
-
-def _parts(table: TableFile, rule: CertifiedRule, keep: Sequence[str]) -> Iterator[Any]:
-    """The records in parts, with the types that they had when the rule was made."""
-    import pyarrow as pa
-
-    from ..files.typed import typed
-    from ..frames import parse_type
-    from ..progress import progress_bar
-
-    schema = rule.reader.schema  # type: ignore[union-attr]
-    types = {}
-    for column in schema.columns:
-        kind = parse_type(column.arrow)
-        types[column.name] = kind.value_type if pa.types.is_dictionary(kind) else kind
-    names = list(dict.fromkeys([*schema.names, *keep]))
-    with progress_bar(f"Releasing {os.path.basename(table.path)}") as report:
-        for batch in table.batches(names, letters=names, report=report):
-            part = pa.Table.from_batches([batch])
-            yield typed(part, table, {**{name: part.schema.field(name).type for name in keep}, **types})
-
-
-def _as_arrow(frame: Any) -> Any:
-    import narwhals as nw
-
-    return nw.from_native(frame, eager_only=True).to_arrow()

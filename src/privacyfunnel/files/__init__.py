@@ -1,7 +1,7 @@
-"""Tables in CSV and Parquet files, read and written in batches, so that a file need not fit in memory.
+"""Tables in CSV, Parquet and Arrow files, read and written in batches, so that a file need not fit in memory.
 
 A CSV file is text: every value stays the text it is ("007" stays "007") and an empty field is a missing
-value. A Parquet file keeps its types. The ending of the name says which of them a file is.
+value. Parquet and Arrow files keep their types. The ending of the name says which of them a file is.
 """
 
 from __future__ import annotations
@@ -13,21 +13,26 @@ from ..counting import MAX_LETTERS, PairCounter
 from ..errors import DataFileError, InvalidInputError, shortened
 from ..joint import Joint
 from ..progress import progress_bar
-from .base import DELIMITERS, STDOUT, Path_, TableFile, TableWriter, file_kind
+from .base import DELIMITERS, STDOUT, TYPED, Path_, TableFile, TableWriter, file_kind
 from .csv_files import CsvFile
+from .ipc_files import IpcFile
 from .parquet_files import ParquetFile
+from .parts import PartsFile, is_parts
 from .records import RecordFile, Records, open_records
 from .writing import open_writer, stdout_failure, write_records, write_table
 
 __all__ = [
     "STDOUT",
     "CsvFile",
+    "IpcFile",
     "ParquetFile",
+    "PartsFile",
     "RecordFile",
     "Records",
     "TableFile",
     "TableWriter",
     "file_kind",
+    "is_parts",
     "open_records",
     "open_table",
     "open_writer",
@@ -41,12 +46,14 @@ FEW = 5_000  # records of a batch that are counted without importing what groups
 
 
 def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
-    """A CSV or Parquet file, by the ending of its name, with its columns known and no record read yet."""
+    """A table file, by the ending of its name, with its columns known and no record read yet.
+
+    A folder of Parquet files, or a pattern such as data/*.parquet, is one table in parts.
+    """
     name = os.fspath(path)
-    if os.path.isdir(name):
-        raise DataFileError(f"{name}: this is a folder; name a file in it.")
-    kind, _ = file_kind(name)
-    if delimiter is not None and kind == ".parquet":
+    parts = is_parts(name)
+    kind = ".parquet" if parts else file_kind(name)[0]
+    if delimiter is not None and kind in TYPED:
         raise InvalidInputError(
             f"{name}: delimiter belongs to CSV files; leave it out.", names=("delimiter",)
         )
@@ -55,6 +62,8 @@ def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
             f"The delimiter must be a single character, such as ';'; it is {shortened(delimiter)}.",
             names=("delimiter",),
         )
+    if parts:
+        return PartsFile(name)
     try:
         with open(name, "rb") as file:
             empty = not file.read(1)
@@ -64,7 +73,9 @@ def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
         ) from None
     if empty:
         raise InvalidInputError(f"{name}: the file is empty; pass a table with a header and records.")
-    return ParquetFile(name) if kind == ".parquet" else CsvFile(name, delimiter or DELIMITERS[kind])
+    if kind in TYPED:
+        return ParquetFile(name) if kind == ".parquet" else IpcFile(name)
+    return CsvFile(name, delimiter or DELIMITERS[kind])
 
 
 def read_joint(
@@ -82,7 +93,7 @@ def read_joint(
 
     Parameters
     ----------
-    path : CSV or Parquet file
+    path : CSV, Parquet or Arrow file, or a folder or pattern of Parquet files
     public, private, task, missing, max_letters
         As for `Joint.from_frame`. In a CSV file letters are text and an empty field is missing.
     delimiter : str, optional

@@ -16,17 +16,18 @@ Path_ = str | PathLike[str]
 STDOUT = "-"
 BATCH_ROWS = 1 << 16  # the most records in memory at a time
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TYPED = (".parquet", ".arrow")  # kinds of files that keep the types of columns
 
 
 def file_kind(path: Path_) -> tuple[str, bool]:
-    """The kind of a table file (".csv", ".tsv", ".parquet") and whether it is gzipped, by its name."""
+    """The kind of a table file (".csv", ".tsv", ".parquet", ".arrow"), and whether it is gzipped."""
     name = os.fspath(path).lower()
     compressed = name.endswith(".gz")
     kind = os.path.splitext(name.removesuffix(".gz"))[1]
-    if kind not in (*DELIMITERS, ".parquet") or (compressed and kind == ".parquet"):
+    if kind not in (*DELIMITERS, *TYPED) or (compressed and kind in TYPED):
         raise InvalidInputError(
-            f"{os.fspath(path)}: the name must end in .csv, .csv.gz, .tsv, .tsv.gz or .parquet, which says "
-            "what the file is; rename it."
+            f"{os.fspath(path)}: the name must end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .arrow, "
+            "which says what the file is; rename it."
         )
     return kind, compressed
 

@@ -20,8 +20,9 @@ from ..arrays import random_order, uniform
 from ..errors import DataFileError, PrivacyFunnelError
 from ..frames import uniform as of_one_kind
 from ..persistence import atomic_stream, write_atomic
-from .base import DELIMITERS, STDOUT, Path_, TableWriter, file_kind
+from .base import DELIMITERS, STDOUT, TYPED, Path_, TableWriter, file_kind
 from .csv_files import CsvWriter
+from .ipc_files import IpcWriter
 from .parquet_files import ParquetWriter
 
 #: Bytes that are held in memory before they go to the disk.
@@ -38,7 +39,7 @@ def open_writer(
     shuffle: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Iterator[TableWriter]:
-    """A writer of CSV or Parquet, by the ending of the name; "-" is CSV on standard output.
+    """A writer of CSV, Parquet or Arrow, by the ending of the name; "-" is CSV on standard output.
 
     The records go to a new file in the same folder, which takes the place of `path` when the block ends well.
     After an exception or an interrupt nothing is left of it. With `spreadsheet_safe`, texts of a CSV file
@@ -192,8 +193,8 @@ def _open_in_order(
         return CsvWriter(file, os.fspath(path), separator, spreadsheet_safe=spreadsheet_safe)
 
     with _stdout() if path == STDOUT else atomic_stream(path) as file:
-        if kind == ".parquet":
-            columns = ParquetWriter(file)
+        if kind in TYPED:
+            columns = ParquetWriter(file) if kind == ".parquet" else IpcWriter(file)
             try:
                 yield columns
                 columns.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from os import PathLike
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -48,6 +49,20 @@ class Releasing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         noise = latent(self.latent).quantile(torch.from_numpy(inside)).numpy().reshape(loc.shape)
         codes: NDArray[np.float32] = (loc + np.exp(log_scale) * noise).astype(np.float32)
         return codes
+
+    def release_stream(self, source: Any, sink: str | PathLike[str] | None = None) -> Any:
+        """Release codes of a table that need not fit in memory, batch by batch.
+
+        Parameters
+        ----------
+        source : as for `TableMechanism.release_stream`
+            Its columns are those that the model was fitted on; others are left out.
+        sink : path of a file, optional
+            None gives a RecordBatchReader.
+        """
+        from .streaming import release_stream
+
+        return release_stream(self, source, sink)
 
     def encode(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Location and log-scale of P(Z|x) for each record: what the owner of the encoder knows."""

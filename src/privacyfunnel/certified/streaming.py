@@ -1,0 +1,79 @@
+"""A certified rule on records that need not fit in memory: batch by batch, as tables are released."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..alphabet import as_names
+from ..arrays import one_generator
+from ..errors import InvalidInputError
+from ..files import TableFile, file_kind
+from ..files.typed import typed
+from ..frames import parse_type
+from ..progress import progress_bar
+from ..streams import check_sink, open_any, write_stream
+
+if TYPE_CHECKING:
+    from ..mechanism import Rng
+    from .rule import CertifiedRule
+
+
+class RuleRelease:
+    """A table on its way out through a rule for tables."""
+
+    def __init__(
+        self, table: TableFile, rule: CertifiedRule, records: str, keep: Sequence[str], rng: Rng
+    ) -> None:
+        import pyarrow as pa
+
+        if rule.tables is None:
+            raise InvalidInputError("release_stream: this rule is for arrays; release tables with it.")
+        self.table, self.rule = table, rule
+        self.how: dict[str, Any] = {"records": records, "keep": tuple(keep), "rng": rng}
+        schema = rule.reader.schema  # type: ignore[union-attr]
+        self.names = list(dict.fromkeys([*schema.names, *keep]))
+        table.require(self.names)
+        read = table.schema(self.names)
+        self.types = {name: read.field(name).type for name in keep}
+        for column in schema.columns:
+            kind = parse_type(column.arrow)
+            self.types[column.name] = kind.value_type if pa.types.is_dictionary(kind) else kind
+
+    def tables(self, part: TableFile | None = None) -> Iterator[Any]:
+        """What is released of the table, or of a part of it, batch after batch."""
+        source = part or self.table
+        with progress_bar(f"Releasing {os.path.basename(source.path)}") as report:
+            for batch in source.batches(self.names, letters=self.names, report=report):
+                if batch.num_rows:
+                    yield self._one(batch)
+
+    def _one(self, batch: Any) -> Any:
+        """Records with the types that they had when the rule was made, released."""
+        import narwhals as nw
+        import pyarrow as pa
+
+        part = typed(pa.Table.from_batches([batch]), self.table, self.types)
+        return nw.from_native(self.rule.release(part, **self.how), eager_only=True).to_arrow()
+
+
+def release_stream(
+    rule: CertifiedRule, source: Any, sink: Any, records: str, keep: str | Sequence[str], rng: Rng
+) -> Any:
+    """See `CertifiedRule.release_stream`."""
+    table = open_any(source, "release_stream")
+    if sink is not None:
+        file_kind(sink)
+    check_sink(table, sink)
+    made = RuleRelease(table, rule, records, as_names(keep), one_generator(rng)).tables()
+    first = next(made, None)
+    if first is None:
+        raise InvalidInputError(f"{table.path}: there are no records.")
+
+    def tables(part: TableFile | None = None) -> Iterator[Any]:
+        yield first
+        for other in made:
+            yield other.cast(first.schema)
+
+    return write_stream(table, sink, tables, first.schema)

@@ -1,0 +1,131 @@
+"""Releasing frames that are not in memory: lazy ones of polars, partitions of Dask, and what streams."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .arrays import SecretNumbers, one_generator, uniform
+from .errors import InvalidInputError
+from .sources import polars_batches
+from .streams import release_stream
+
+if TYPE_CHECKING:
+    from .mechanism import TableMechanism
+
+
+def release_lazy(
+    mechanism: TableMechanism, frame: Any, columns: str | Sequence[str] | None, how: dict[str, Any]
+) -> Any:
+    """What `release_frame` gives for a frame that `sources.is_streamed`."""
+    import narwhals as nw
+
+    native = nw.to_native(frame, pass_through=True)
+    library = type(native).__module__.split(".")[0]
+    if how["shuffle"] and library in ("polars", "dask"):
+        raise InvalidInputError(
+            "release_frame: a lazy frame has no rows to put in random order; leave shuffle out, or write a "
+            "file with release_stream.",
+            names=("shuffle",),
+        )
+    if library == "polars":
+        return _of_polars(mechanism, native, columns, how)
+    if library == "dask":
+        return _of_dask(mechanism, native, columns, how)
+    return release_stream(mechanism, native, None, columns, n_jobs=-1, **how)
+
+
+def _of_polars(
+    mechanism: TableMechanism, frame: Any, columns: str | Sequence[str] | None, how: dict[str, Any]
+) -> Any:
+    """A lazy frame that can be collected once: a second time would draw anew, and tell more."""
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    empty = mechanism.release_frame(pl.DataFrame(schema=frame.collect_schema()), columns, **how)
+    again = how["key"] is not None or isinstance(how["rng"], (int, np.integer))  # the same symbols again
+    begun = False
+
+    def source(
+        wanted: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[Any]:
+        nonlocal begun
+        if begun and not again:
+            raise InvalidInputError(
+                "release_frame: this release was collected already, and drawing again would tell more; keep "
+                "the first result, or release with a key."
+            )
+        begun = True
+        numbers = {**how, "rng": one_generator(how["rng"])}
+        left = n_rows
+        for part in polars_batches(frame):
+            made = mechanism.release_frame(part, columns, **numbers)
+            made = made if left is None else made.head(left)
+            left = None if left is None else left - len(made)
+            made = made if predicate is None else made.filter(predicate)
+            yield made if wanted is None else made.select(wanted)
+            if left == 0:
+                return
+
+    return register_io_source(source, schema=empty.schema, validate_schema=True)
+
+
+class _Sent:
+    """What goes to the workers of a cluster beside the mechanism; what is secret in it is never printed."""
+
+    def __init__(self, columns: Any, how: dict[str, Any], seed: int | bytes) -> None:
+        self.columns, self.how, self.seed = columns, how, seed
+
+    def __repr__(self) -> str:
+        return "<how to release>"
+
+    def release(self, part: Any, mechanism: TableMechanism, number: int) -> Any:
+        """The release of one partition: the same however often, and wherever, it is computed."""
+        rng: Any = None
+        if self.how["key"] is None:
+            secret = self.seed
+            if isinstance(secret, bytes):
+                rng = SecretNumbers(secret, number)
+            else:
+                rng = np.random.default_rng([secret, number])
+        return mechanism.release_frame(part, self.columns, **{**self.how, "rng": rng})
+
+
+def _of_dask(
+    mechanism: TableMechanism, frame: Any, columns: str | Sequence[str] | None, how: dict[str, Any]
+) -> Any:
+    """A frame of Dask whose partitions are released by whoever computes them."""
+    import dask.dataframe as dd
+    from dask.delayed import delayed
+
+    rng = how["rng"]
+    if rng is None:
+        seed: int | bytes = secrets.token_bytes(32)
+    elif isinstance(rng, np.random.Generator):
+        seed = int(rng.integers(2**62))
+    else:
+        uniform(0, rng)  # refuses what is no seed
+        seed = int(rng)
+    meta = mechanism.release_frame(frame._meta, columns, **how)
+    sent = _Sent(columns, {**how, "rng": None}, seed)
+    # A node of the graph, so that a worker gets it once and not with each partition.
+    shipped = delayed(mechanism, name=f"mechanism-{mechanism.fingerprint}", pure=True)
+    # Dask's own number of a partition is another one where only some partitions are computed.
+    from_map: Any = dd.from_map
+    numbers = from_map(_number, range(frame.npartitions), meta=_number(0))
+    return frame.map_partitions(
+        _partition, numbers, shipped, sent, meta=meta, clear_divisions=True, align_dataframes=False
+    )
+
+
+def _number(number: int) -> Any:
+    import pandas as pd
+
+    return pd.Series([number], name="number")
+
+
+def _partition(part: Any, numbers: Any, mechanism: Any, sent: _Sent) -> Any:
+    return sent.release(part, mechanism, int(numbers.iloc[0]))
