@@ -9,12 +9,12 @@ from scipy.special import entr
 from strategies import random_joint
 
 import privacyfunnel as pf
-from privacyfunnel.discrete.exact.climbing import climb, free_bound, grow, sample_chains
+from privacyfunnel.discrete.exact.climbing import climb, free_bound, grow, sample_chains, swap_letters
 from privacyfunnel.discrete.exact.master import Duals
 from privacyfunnel.discrete.exact.pricing import Pricing
 from privacyfunnel.discrete.exact.ratios import share_ratios
 from privacyfunnel.discrete.exact.reduction import reduce
-from privacyfunnel.discrete.exact.supports import _fill, empty_nodes, search
+from privacyfunnel.discrete.exact.supports import TINY, _fill, empty_nodes, search
 from privacyfunnel.discrete.problem import Problem
 
 GO_ON = np.zeros(1, dtype=np.int8)
@@ -81,8 +81,8 @@ def searched(channel, prices, beta, threshold, rank, ratios=None, rung=None, wid
     found, letters = np.zeros((100, rank + 4)), np.full((100, rank + 4), -1, dtype=np.int32)
     rung = threshold if rung is None else rung
     bound, nodes, n_leaves, n_found, limited = search(
-        *(roots, only or 0, n if only is None else only + 1, channel, prices, beta, rank, least, most),
-        *(threshold, rung, 10**7, GO_ON),
+        *(roots, only or 0, n if only is None else only + 1, channel, prices, beta, rank),
+        *(least, most, np.log(np.maximum(most, TINY)), threshold, rung, 10**7, GO_ON),
         *(leaves, found, letters),
     )
     return bound, nodes, leaves.upper[:n_leaves], (letters[:n_found], found[:n_found]), limited
@@ -263,6 +263,29 @@ def test_climbing_and_growing_never_descend():
     assert np.all(grown >= value[:, 1] - 1e-9)
     assert np.all((rows >= 0).sum(axis=1) <= 3)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+
+def test_letters_are_swapped_for_the_best_others():
+    rng = np.random.default_rng(1)
+    channel, prices, beta = rng.dirichlet(np.ones(3), size=7), rng.normal(size=7), 0.2
+    letters = np.array([[0, 1, 2], [5, 3, -1], [6, -1, -1]], dtype=np.int32)
+    shares = np.array([[0.2, 0.3, 0.5], [0.6, 0.4, 0.0], [1.0, 0.0, 0.0]])
+    other = np.empty_like(letters)
+    swap_letters(letters, shares, channel, prices, other)
+    for row, k in np.ndindex(letters.shape):
+        if letters[row, k] < 0:
+            assert other[row, k] == -1
+            continue
+        values = {}
+        for x in set(range(7)) - set(letters[row].tolist()):
+            q = np.zeros((1, 7))
+            q[0, np.where(np.arange(3) == k, x, letters[row])] += shares[row]
+            values[x] = reduced_values(channel, prices, beta, q)[0]
+        assert other[row, k] == max(values, key=values.__getitem__)
+    every = np.arange(7, dtype=np.int32)[None]
+    none = np.empty_like(every)
+    swap_letters(every, np.full((1, 7), 1 / 7), channel, prices, none)
+    assert np.all(none == -1)
 
 
 @pytest.mark.parametrize(("seed", "objective"), [(1, -0.604442299), (2, -0.577515555), (3, -0.609030165)])
