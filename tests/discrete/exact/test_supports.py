@@ -296,6 +296,25 @@ def test_numbers_of_the_listing_of_all_faces(seed, objective):
     assert solution.objective == pytest.approx(objective, abs=1e-7)
 
 
+EARLIER = [
+    (0, 12, 2, "dense", {"beta": 0.1}, -0.230398257),
+    (1, 9, 2, "zeros", {"max_leakage": 0.05}, -1.3195019052),
+    (2, 10, 2, "duplicated", {"min_utility": 1.5}, 0.0),
+    (3, 8, 3, "dense", {"beta": 0.2}, -0.3879079167),
+    (4, 7, 3, "low-rank", {"max_leakage": 0.05}, -2.0741818201),
+    (5, 8, 4, "zeros", {"min_utility": 1.2}, 0.0112298923),
+    (6, 6, 5, "dense", {"beta": 0.05}, -0.0436626138),
+    (7, 5, 7, "dense", {"max_leakage": 0.1}, -1.0980670758),
+]
+
+
+@pytest.mark.parametrize(("seed", "n_x", "n_y", "kind", "target", "objective"), EARLIER)
+def test_information_has_the_numbers_it_had_before_other_measures(seed, n_x, n_y, kind, target, objective):
+    joint = random_joint(np.random.default_rng(seed), n_x, n_y, kind)
+    solution = pf.solve(joint, method="exact", tol=1e-8, rng=0, n_jobs=1, **target)
+    assert solution.objective == pytest.approx(objective, abs=1e-7)
+
+
 def drawn_joint(seed, n_x, n_y):
     rng = np.random.default_rng(seed)
     return pf.Joint(rng.dirichlet(np.full(n_x, 3.0))[:, None] * rng.dirichlet(np.ones(n_y), size=n_x))

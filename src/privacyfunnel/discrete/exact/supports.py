@@ -53,6 +53,7 @@ class Nodes(NamedTuple):
     closed: NDArray[np.bool_]  # whether there are no others
 
 
+@njit(nogil=True, cache=True)
 def empty_nodes(capacity: int, rank: int, n_y: int) -> Nodes:
     return Nodes(
         np.zeros((capacity, rank), dtype=np.int32),
@@ -63,6 +64,26 @@ def empty_nodes(capacity: int, rank: int, n_y: int) -> Nodes:
         np.zeros(capacity, dtype=np.int32),
         np.zeros(capacity, dtype=np.bool_),
     )
+
+
+@njit(nogil=True, cache=True)
+def _put(
+    nodes: Nodes,
+    at: int,
+    letters: NDArray[np.int32],
+    low: FloatArray,
+    high: FloatArray,
+    centre: FloatArray,
+    upper: float,
+    size: int,
+    closed: bool,
+) -> None:
+    """Make this the node in row `at`."""
+    for j in range(letters.size):
+        nodes.letters[at, j], nodes.low[at, j], nodes.high[at, j] = letters[j], low[j], high[j]
+    for y in range(centre.size):
+        nodes.centre[at, y] = centre[y]
+    nodes.upper[at], nodes.size[at], nodes.closed[at] = upper, size, closed
 
 
 def taken(nodes: Nodes, rows: Any) -> Nodes:
@@ -251,16 +272,7 @@ def search(
     stop[0].
     """
     n, n_y = channel.shape
-    capacity = 2 * n * rank + 64 * rank + 64
-    stack = Nodes(
-        np.zeros((capacity, rank), dtype=np.int32),
-        np.zeros((capacity, rank)),
-        np.zeros((capacity, rank)),
-        np.zeros((capacity, n_y)),
-        np.full(capacity, np.inf),
-        np.zeros(capacity, dtype=np.int32),
-        np.zeros(capacity, dtype=np.bool_),
-    )
+    stack = empty_nodes(2 * n * rank + 64 * rank + 64, rank, n_y)
     letters = np.zeros(rank, dtype=np.int32)
     low, high, rest = np.zeros(rank), np.zeros(rank), np.zeros(2)
     matrix, t = np.zeros((rank, rank)), np.zeros(n_y)
@@ -282,21 +294,13 @@ def search(
     top = 0
     while top > 0 or next_root < last:
         if top == 0:
-            stack.letters[0] = roots.letters[next_root]
-            stack.low[0] = roots.low[next_root]
-            stack.high[0] = roots.high[next_root]
-            stack.centre[0] = roots.centre[next_root]
-            stack.upper[0] = roots.upper[next_root]
-            stack.size[0] = roots.size[next_root]
-            stack.closed[0] = roots.closed[next_root]
+            r = next_root
+            start = roots.letters[r], roots.low[r], roots.high[r], roots.centre[r]
+            _put(stack, 0, *start, roots.upper[r], roots.size[r], roots.closed[r])
             next_root += 1
             top = 1
         if nodes >= max_nodes or (nodes % LOOK_UP == 0 and stop[0] != 0):
             limited = True
-            for at in range(top):
-                bound = max(bound, stack.upper[at])
-            for at in range(next_root, last):
-                bound = max(bound, roots.upper[at])
             break
         nodes += 1
         top -= 1
@@ -471,20 +475,10 @@ def search(
             bound = max(bound, above)
             if n_found == found.shape[0]:
                 limited = True
-                for at in range(top):
-                    bound = max(bound, stack.upper[at])
-                for at in range(next_root, last):
-                    bound = max(bound, roots.upper[at])
                 break
             continue
         if above <= rung and n_leaves < leaves.upper.size:
-            leaves.letters[n_leaves] = letters
-            leaves.low[n_leaves] = low
-            leaves.high[n_leaves] = high
-            leaves.centre[n_leaves] = best_centre
-            leaves.upper[n_leaves] = above
-            leaves.size[n_leaves] = size
-            leaves.closed[n_leaves] = closed
+            _put(leaves, n_leaves, letters, low, high, best_centre, above, size, closed)
             n_leaves += 1
             continue
         # Branch: halve the widest limits, of closed nodes those whose chord is furthest off, or choose the
@@ -505,17 +499,11 @@ def search(
         if closed or (size > 1 and widest > WIDTH):
             middle = 0.5 * (low[which] + high[which])
             for half in range(2):
-                stack.letters[top] = letters
-                stack.low[top] = low
-                stack.high[top] = high
-                stack.centre[top] = best_centre
+                _put(stack, top, letters, low, high, best_centre, above, size, closed)
                 if half == 0:
                     stack.high[top, which] = middle
                 else:
                     stack.low[top, which] = middle
-                stack.upper[top] = above
-                stack.size[top] = size
-                stack.closed[top] = closed
                 top += 1
             continue
         highs = 0.0
@@ -553,15 +541,14 @@ def search(
                     continue
                 if kind == 1 and highs + own_high[x] < 1.0 - SLACK:
                     continue
-                stack.letters[top] = letters
-                stack.low[top] = low
-                stack.high[top] = high
+                _put(stack, top, letters, low, high, best_centre, guess, size + 1, kind == 1)
                 stack.letters[top, size] = x
                 stack.low[top, size] = forced * (1.0 - SLACK)
                 stack.high[top, size] = own_high[x]
-                stack.centre[top] = best_centre
-                stack.upper[top] = guess
-                stack.size[top] = size + 1
-                stack.closed[top] = kind == 1
                 top += 1
+    # What was not looked at.
+    for at in range(top):
+        bound = max(bound, stack.upper[at])
+    for at in range(next_root, last):
+        bound = max(bound, roots.upper[at])
     return bound, nodes, n_leaves, n_found, limited
