@@ -80,7 +80,7 @@ def drawn(kind, rng):
             max_lift=lift,
             method="exact",
             tol=float(rng.choice([1e-3, 1e-4] if kind == "many letters" else [1e-4, 1e-6, 1e-8])),
-            node_limit=1 if kind == "merged private values" else None,
+            node_limit=int(rng.choice([1, 30, 300])) if kind == "merged private values" else None,
             rng=0,
             n_jobs=1,
             **asked,
