@@ -265,6 +265,16 @@ def test_climbing_and_growing_never_descend():
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
 
 
+def test_shares_next_to_one_are_no_division_by_zero():
+    """φ rises up to the end where one letter lacks a value; β just below its top ends the search there."""
+    for lacking in (1e-3, 0.02, 0.3):
+        channel = np.array([[0.5, 0.5, 0.0], [0.5 * (1 - lacking), 0.5 * (1 - lacking), lacking]])
+        for below in 10.0 ** -np.arange(1.0, 12.0):
+            least, most = share_ratios(channel, lacking * (1.0 - below))
+            assert np.all(np.isfinite(least))
+            assert np.all(np.isfinite(most))
+
+
 def test_letters_are_swapped_for_the_best_others():
     rng = np.random.default_rng(1)
     channel, prices, beta = rng.dirichlet(np.ones(3), size=7), rng.normal(size=7), 0.2
