@@ -206,7 +206,8 @@ class Scale:
         return f"{self.leakage_word} {value:.4f}{self.leakage_unit}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"utility": self.utility, "leakage": self.leakage, "max_lift": self.max_lift}
+        values = {"utility": self.utility, "leakage": self.leakage, "max_lift": self.max_lift}
+        return {**values, "budgets": True} if self.budgets else values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Scale:
@@ -214,7 +215,9 @@ class Scale:
         utility, leakage, lift = (values[name] for name in ("utility", "leakage", "max_lift"))
         if utility not in UTILITIES or leakage not in LEAKAGES:
             raise KeyError(f"{utility} and {leakage}")
-        return cls(utility, leakage, None if lift is None else float(lift))
+        return cls(
+            utility, leakage, None if lift is None else float(lift), bool(values.get("budgets", False))
+        )
 
 
 #: The privacy funnel of the literature.

@@ -264,7 +264,7 @@ def _draw_limits(ax: Axes, frontiers: Sequence[Frontier]) -> None:
     upright: dict[str, Any] = {"up": True, "rotation": 90}
     scale = first.scale
     most = "$H(X)$" if scale.utility == "information" else "of $X$ itself"
-    told = "$I(X;Y)$" if scale.leakage == "information" else "from $X$ itself"
+    told = "$I(X;Y)$" if scale.leakage == "information" and not scale.budgets else "from $X$ itself"
     label_line(ax, f"{most} = {right:.4g}", right, (3, 4), va="bottom", ha="left", zorder=6, **upright)
     label_line(ax, f"{told} = {top:.4g}", top, (4, 3), va="bottom", ha="left", zorder=6)
     ax.set_xlim(0, right * 1.06 if right > 0 else 1.0)
@@ -297,7 +297,8 @@ def tidy(ax: Axes, x: str, y: str) -> None:
 
 
 def _finish(ax: Axes, title: str | None, frontier: Frontier, *, beneath: bool) -> None:
-    tidy(ax, _ACROSS[frontier.scale.utility], _UP[frontier.scale.leakage])
+    scale = frontier.scale
+    tidy(ax, _ACROSS[scale.utility], scale.leakage_word if scale.budgets else _UP[scale.leakage])
     ax.set_xlim(left=0)
     if not frontier.least_leakage:
         ax.set_ylim(bottom=0)

@@ -469,7 +469,8 @@ class Frontier:
 
     @property
     def _measured(self) -> str:
-        return "" if self.scale.plain else f"; {self.scale.utility} against {self.scale.leakage}"
+        told = self.scale.leakage_word if self.scale.budgets else self.scale.leakage
+        return "" if self.scale.plain else f"; {self.scale.utility} against {told}"
 
     def _columns(self) -> dict[str, list[Any]]:
         corners = {id(point) for point in self._corners}

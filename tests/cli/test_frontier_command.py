@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,15 @@ def test_bound_is_below_every_method(pfunnel: Run, people: Path) -> None:
         lines = [line["value"] + line["beta"] * row["utility"] for line in values["support_lines"]]
         assert row["lower_bound"] == pytest.approx(max(0.0, *lines), abs=1e-12)
         assert row["lower_bound"] <= min(row["leakage"].values()) + 1e-9
-    above, header = pfunnel("frontier", people, *ask).out.splitlines()[2:4]
+    first, above, header = (pfunnel("frontier", people, *ask).out.splitlines()[k] for k in (0, 3, 4))
+    middle = values["table"][4]["leakage"]
+    told = re.fullmatch(
+        r"On these records a release that keeps half of the public information leaks ([\d.e-]+) bit about "
+        r"sex; all of it [\d.]+\.",
+        first,
+    )
+    assert told is not None
+    assert float(told[1]) == pytest.approx(min(middle.values()), abs=1e-5)
     assert "at least" in above
     assert "(proved)" in header
 

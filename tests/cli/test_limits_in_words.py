@@ -71,6 +71,12 @@ def test_a_share_of_the_leak_is_removed(pfunnel: Run, people: Path) -> None:
     assert values["scale"]["leakage"] == "information"
 
 
+def test_a_limit_that_does_nothing_is_named_as_it_was_given(pfunnel: Run, people: Path) -> None:
+    ended = pfunnel("solve", people, *SOLVE, "--max-success", "99%")
+    assert "The limit --max-success = 99 % does nothing" in " ".join(ended.out.split())
+    assert "max-leakage" not in ended.out
+
+
 def test_parity(pfunnel: Run, people: Path) -> None:
     ended = pfunnel("solve", people, *SOLVE, "--max-parity", "5%")
     assert ended.code == 0

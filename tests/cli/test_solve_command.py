@@ -193,11 +193,22 @@ def test_alpha_and_n_z_may_be_repeated(pfunnel: Run, people: Path) -> None:
 def test_records_sorted_by_the_private_column_are_warned_of(pfunnel: Run, people: Path) -> None:
     ask = ("--public", "city", "--private", "sex", "--beta", 0.2, "--method", "greedy")
     assert "neighbours" not in pfunnel("solve", people, *ask).err
-    ended = pfunnel("solve", write_csv(people, sorted(make_records(), key=lambda row: row[2])), *ask)
+    in_order = write_csv(people, sorted(make_records(), key=lambda row: row[2]))
+    ended = pfunnel("solve", in_order, *ask, "--keep", "note")  # which reads the records again
     assert ended.code == 0
     (warning,) = [line for line in ended.err.splitlines() if "neighbours" in line]
     assert warning.startswith("warning: neighbours among the records agree in sex 98.3 % of the time")
     assert warning.endswith("release them with --shuffle.")
+
+
+@pytest.mark.parametrize("command", ["solve", "frontier"])
+def test_a_private_column_of_one_value_is_refused(pfunnel: Run, people: Path, command: str) -> None:
+    write_csv(people, [[*row, "k"] for row in make_records()], [*HEADER, "same"])
+    target = ("--beta", 0.5) if command == "solve" else ()
+    ended = pfunnel(command, people, "--public", "city", "--private", "same", *target)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: 'same' has one value in all records of ")
+    assert ended.err.count("\n") == 1
 
 
 def test_what_kept_columns_tell_is_measured(pfunnel: Run, people: Path) -> None:

@@ -3,7 +3,8 @@
 A check takes the joint and the measures as they were given, the target, the lower bound that is claimed, and
 the multipliers of the proof. Floating-point numbers are rational numbers here, and every comparison is one
 that holds for whole intervals. The joint is scaled to sum to 1. What a check relies on is in docs/exact.md:
-the certificate line, the support theorem (pairs of letters for a binary Y), and what finite actions bound.
+the certificate line, the support theorem (as many letters as rank(T), pairs for a binary Y), data processing
+for merged private values, and what finite actions bound.
 
 With c = leakage − β · utility and any prices λ, every release has
 
@@ -25,6 +26,7 @@ from privacyfunnel.measures import Distance, Task
 
 BITS = 128
 NARROWEST = 2.0**-44  # of an interval of shares that is still split
+MOST_PIECES = 200_000  # of simplices that are looked at together
 NOTHING = 1e-12  # utility of X itself where there is nothing to choose
 
 
@@ -55,10 +57,15 @@ def nats(p) -> arb:
 class Given:
     """A joint and measures, exactly."""
 
-    def __init__(self, joint, measures):
+    def __init__(self, joint, measures, groups=None):
+        """With groups, of the private values of one group as one."""
         ctx.prec = BITS
         rows, columns = np.flatnonzero(joint.p_x > 0), np.flatnonzero(joint.p_y > 0)
         table = [[rational(v) for v in row] for row in joint.p_xy[np.ix_(rows, columns)]]
+        if groups is not None:
+            of = np.unique(groups[columns], return_inverse=True)[1]
+            members = [np.flatnonzero(of == group) for group in range(of.max() + 1)]
+            table = [[sum((row[y] for y in group), fmpq(0)) for group in members] for row in table]
         total = sum((sum(row, fmpq(0)) for row in table), fmpq(0))
         self.p_xy = [[v / total for v in row] for row in table]
         self.p = [sum(row, fmpq(0)) for row in self.p_xy]
@@ -142,15 +149,19 @@ def inner_beta(given, proof) -> arb:
     return beta if given.kind in ("information", "task") else beta / given.most()
 
 
-def check_pairs(solution) -> int:
-    """A binary Y: no posterior on one or two letters exceeds the M that the claimed bound asks for."""
-    given = Given(solution.joint, solution.measures)
-    assert given.n_y == 2, "pairs are for two private values"
+def check_posteriors(solution) -> int:
+    """No posterior exceeds the M that the claimed bound asks for, on as many letters as it takes at most."""
     proof = solution.proof
-    assert proof.kind == "posteriors"
+    # What a release tells of merged values is never more than what it tells of all.
+    groups = proof.arrays["groups"] if proof.kind == "merged" else None
+    given = Given(solution.joint, solution.measures, groups)
     beta = inner_beta(given, proof)
     prices = [rational(v) for v in proof.arrays["prices"]]
     m = given.asked_m(beta, prices, solution.target, solution.lower_bound)
+    measures = given.measures
+    if (measures.utility, measures.leakage, measures.max_lift) == ("information", "information", None):
+        return _check_faces(given, beta, prices, m)
+    assert given.n_y == 2, "pairs are for two private values"
     low, high = _allowed(given)
     looked = 0
     for x in range(given.n):
@@ -161,6 +172,82 @@ def check_pairs(solution) -> int:
         if given.t[i][1] < given.t[j][1]:
             looked += _check_pair(given, beta, prices, i, j, low, high, m)
     return looked
+
+
+def _check_faces(given, beta, prices, m) -> int:
+    """Information: every set of rank(T) letters, cut into simplices until each is proved to be below m.
+
+    Floating-point numbers say where to cut; that a piece is below m is proved in intervals. Corners of pieces
+    are dyadic numbers, so that they are what they seem.
+    """
+    faces = np.array([*combinations(range(given.n), fmpq_mat(given.t).rank())])
+    t = np.array([[float(arb(v)) for v in row] for row in given.t])
+    paid, beta_, m_ = np.array([float(arb(v)) for v in prices]), float(beta), float(m)
+    pieces, looked, corners = np.repeat(np.eye(faces.shape[1])[None], len(faces), axis=0), 0, {}
+    while len(pieces):
+        own_t, own_paid, middles = t[faces], paid[faces], pieces.mean(axis=1)
+        centres = np.einsum("pk,pky->py", middles, own_t)
+        values = _entropies(centres) - beta_ * _entropies(middles) - (middles * own_paid).sum(axis=1)
+        if values.max() > m_ + NOTHING:
+            worst = values.argmax()
+            raise Refuted(f"letters {faces[worst]} with shares {middles[worst]}: more than {m}")
+        centres = np.maximum(centres, 1e-30)  # a c for Gibbs' inequality, piece by piece
+        slopes = -np.log(centres / centres.sum(axis=1, keepdims=True))
+        linear = np.einsum("pky,py->pk", own_t, slopes) - own_paid
+        bounds = np.einsum("pck,pk->pc", pieces, linear) - beta_ * _entropies(pieces)
+        done = bounds.max(axis=1) <= m_
+        for k in np.flatnonzero(done):
+            letters = tuple(faces[k].tolist())
+            done[k] = _piece_is_below(given, beta, prices, letters, pieces[k], centres[k], m, corners)
+        looked += len(pieces)
+        if len(pieces) > MOST_PIECES:
+            raise Refuted(f"letters {faces[0]}, and others, are not proved to be below {m}")
+        pieces, faces = _halved(pieces[~done], faces[~done], own_t[~done], beta_)
+    return looked
+
+
+def _entropies(p):
+    return -(p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=-1)
+
+
+def _piece_is_below(given, beta, prices, letters, piece, centre, m, corners) -> bool:
+    """Of H(Tq), concave, a tangent; of −βH(q), convex, what its corners say: the sum is largest at one."""
+    slopes = [-arb(float(v)).log() for v in centre]
+    whole = sum((arb(float(v)) for v in centre), arb(0)).log()
+    for corner in piece.tolist():
+        q = {x: share for x, share in zip(letters, corner, strict=True) if share > 0.0}
+        key = tuple(q.items())
+        if key not in corners:
+            q = {x: arb(share) for x, share in q.items()}
+            told = [sum((s * given.t[x][y] for x, s in q.items()), arb(0)) for y in range(given.n_y)]
+            paid = sum((s * prices[x] for x, s in q.items()), arb(0))
+            corners[key] = told, -beta * given.loss(q) - paid
+        told, rest = corners[key]
+        if not sum((v * w for v, w in zip(told, slopes, strict=True)), whole) + rest <= m:
+            return False
+    return True
+
+
+def _halved(pieces, faces, t, beta):
+    """Each simplex cut in two across the edge along which H(Tq) and βH(q) bend most."""
+    if not len(pieces):
+        return pieces, faces
+    edges = np.array([*combinations(range(pieces.shape[1]), 2)])
+    if not edges.size:
+        raise Refuted(f"letter {faces[0]} is not proved to be below")
+    first, second = pieces[:, edges[:, 0]], pieces[:, edges[:, 1]]
+    middles, bent = 0.5 * (first + second), 0.0
+    for weight, at in ((1.0, t), (beta, None)):
+        ends = [q if at is None else np.einsum("pek,pky->pey", q, at) for q in (first, second, middles)]
+        of = [_entropies(end) for end in ends]
+        bent = bent + weight * (of[2] - 0.5 * (of[0] + of[1]))
+    which, rows = bent.argmax(axis=1), np.arange(len(pieces))
+    narrow = np.abs(first - second).max(axis=2)[rows, which]
+    if narrow.min() < NARROWEST:
+        raise Refuted(f"letters {faces[narrow.argmin()]} are not proved to be below, however close one looks")
+    halves = np.concatenate([pieces, pieces])
+    halves[rows, edges[which, 0]] = halves[len(pieces) + rows, edges[which, 1]] = middles[rows, which]
+    return halves, np.concatenate([faces, faces])
 
 
 def _allowed(given) -> tuple[arb, arb]:
@@ -409,7 +496,8 @@ def check_private(solution) -> int:
 
 
 CHECKS = {
-    "posteriors": check_pairs,
+    "posteriors": check_posteriors,
+    "merged": check_posteriors,
     "actions": check_actions,
     "programme": check_actions,
     "private": check_private,

@@ -323,6 +323,39 @@ def test_a_budget_for_each_private_column(leakage):
     assert tried > 20
 
 
+@pytest.mark.parametrize("leakage", LEAKAGES)
+def test_a_frontier_of_budgets_goes_through_what_solve_finds(leakage, tmp_path):
+    joint, costs = two_columns(), Distance(1.0 - np.eye(4))
+    chance = {"sex": 130 / 235, "race": 105 / 235} if leakage == "success" else {"sex": 0.0, "race": 0.0}
+    limits = {name: least + 0.02 for name, least in chance.items()}
+    front = pf.frontier(
+        joint, utility=costs, leakage=leakage, max_leakage=limits, n_points=4, rng=0, n_jobs=1
+    )
+    assert front.scale.budgets
+    assert "share of the budgets used" in repr(front)
+    found = pf.solve(joint, utility=costs, leakage=leakage, max_leakage=limits, rng=0, n_jobs=1)
+    assert front.lower_bound_at(found.utility) <= found.leakage + 1e-9
+    for point in front.points:
+        assert point.leakage >= (front.lower_bound_at(point.utility) or 0.0) - 1e-9
+        if point.leakage <= 1.0:
+            assert point.utility <= -found.lower_bound + 1e-9
+    front.save(tmp_path / "front.json")
+    assert pf.load(tmp_path / "front.json").scale == front.scale
+    assert front.plot().axes[0].get_ylabel() == "share of the budgets used"
+
+
+def test_limits_of_a_frontier_are_those_of_columns():
+    joint, costs = two_columns(), Distance(1.0 - np.eye(4))
+    with pytest.raises(
+        InvalidInputError, match=r"a mapping from private columns to a limit each; it is 0\.1"
+    ):
+        pf.frontier(joint, utility=costs, max_leakage=0.1)
+    with pytest.raises(InvalidInputError, match="is offered for the utility Distance or Task"):
+        pf.frontier(joint, max_leakage={"sex": 0.1})
+    with pytest.raises(InvalidInputError, match="There is no private column 'age'"):
+        pf.frontier(joint, utility=costs, max_leakage={"age": 0.1})
+
+
 BAD = [
     ({"max_leakage": {"age": 0.1}}, "There is no private column 'age'; the joint has sex, race."),
     ({"max_leakage": {}}, "max_leakage names no private column"),

@@ -182,6 +182,13 @@ def test_bad_input_is_one_sentence(joint, given, words):
         pf.solve(joint, **given, rng=1)
 
 
+@pytest.mark.parametrize(("leakage", "limit"), [("information", 1.0), ("success", 1.0), ("parity", 1.0)])
+def test_a_limit_that_limits_nothing_is_refused(leakage, limit):
+    joint = sample(population(), 3_000, np.random.default_rng(0))
+    with pytest.raises(InfeasibleError, match=r"is no limit for .* whoever tells all of it tells"):
+        pf.solve(joint, max_leakage=limit, leakage=leakage, population=0.95)
+
+
 def test_a_task_counted_on_all_records_needs_others():
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 3, 900), rng.integers(0, 2, 900)

@@ -97,6 +97,23 @@ def test_all_the_utility_there_is():
         assert solution.lower_bound <= solution.objective <= measures.leakage_of(joint.p_xy, np.eye(4)) + 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::privacyfunnel.errors.ConvergenceWarning")
+@pytest.mark.parametrize(("leakage", "n_y"), [("parity", 2), ("parity", 3), ("success", 3)])
+def test_letters_of_next_to_no_probability(leakage, n_y):
+    """One may be all there is of a private value: its row is still a distribution, and limits are kept."""
+    rng = np.random.default_rng(0)
+    for seed in range(6):
+        table = 10.0 ** -rng.uniform(20, 300, size=(4, n_y))
+        table[rng.integers(4), rng.integers(n_y)] = 1.0
+        joint = pf.Joint(table / table.sum())
+        utility = Distance(rng.normal(size=(4, 2)))
+        for target in ({"beta": 1.0}, {"max_leakage": 0.5 if leakage == "parity" else 1.0}):
+            solution = pf.solve(joint, utility=utility, leakage=leakage, method="exact", rng=0, **target)
+            assert np.allclose(solution.mechanism.p_z_given_x.sum(axis=1), 1.0), seed
+            assert solution.lower_bound <= solution.objective + 1e-12
+            assert "beta" in target or solution.leakage <= target["max_leakage"] + 1e-9
+
+
 def test_the_grid_is_near_the_optimum():
     """So that the tests above could fail: a bound raised by a thousandth would be refuted."""
     rng = np.random.default_rng(3)

@@ -80,6 +80,10 @@ class Budget:
             )
         return {"max_leakage": limit, "leakage": "success"}
 
+    def instead(self, note: str) -> str:
+        """A note on the limit that this one became, as one on this."""
+        return re.sub(r"max_leakage = [\d.e+-]+( bit)?", f"{self.kind} = {100 * self.value:g} %", note)
+
     def words(self, joint: Joint) -> str:
         """What was asked for."""
         private, percent = " × ".join(joint.y_names), f"{100 * self.value:g} %"

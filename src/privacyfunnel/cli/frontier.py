@@ -12,6 +12,7 @@ from .measures import MEASURES
 from .problem import Problem
 
 if TYPE_CHECKING:
+    from ..joint import Joint
     from ..tradeoff import Frontier
 
 _SHARES = tuple(k / 10 for k in range(1, 11))  # of H(X), the utilities that are printed
@@ -70,7 +71,36 @@ def frontier(
     if as_json:
         print_json({"command": "frontier", **joint_values(data, joint), **_values(front), "written": written})
     else:
-        _print(describe_joint(data, joint), front, written)
+        _print(f"{_headline(joint, front)}\n{describe_joint(data, joint)}", front, written)
+
+
+def _headline(joint: Joint, front: Frontier) -> str:
+    """What the curve says in the middle."""
+    from .output import bits
+
+    scale, name = front.scale, " × ".join(joint.y_names)
+    leakage = front.leakage_at(0.5 * (front.entropy_x or front.max_utility))
+    kept = {
+        "information": "the public information",
+        "distance": "the differences between the public values",
+        "task": f"what the public columns tell about {' × '.join(joint.t_names)}",
+    }[scale.utility]
+    told = {
+        "information": f"leaks {bits(leakage)} bit about {name}",
+        "success": f"lets {name} be guessed {100 * leakage:.2f} % of the time, instead of "
+        f"{100 * front.least_leakage:.2f} %",
+        "parity": f"lets a rule select two groups of {name} with shares that differ by "
+        f"{100 * leakage:.2f} percentage points",
+    }[scale.leakage]
+    whole = front.mutual_information
+    every = ""
+    if whole is not None:
+        every = (
+            f"; all of it {bits(whole)}"
+            if scale.leakage == "information"
+            else f"; all of it {100 * whole:.2f} %"
+        )
+    return f"On these records a release that keeps half of {kept} {told}{every}."
 
 
 def _rows(front: Frontier) -> list[dict[str, Any]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..discrete.arguments import check_settings
-from ..errors import InvalidInputError, shortened
+from ..errors import InvalidInputError, PrivacyFunnelWarning, shortened
 from . import options
 from .checks import check_delimiter
 from .measures import asked_measures, check_measures
@@ -60,6 +61,12 @@ class Problem:
             task=self._more["task"] or (),
             **self._reading,
         )
+        if int((joint.p_y > 0).sum()) < 2:
+            raise InvalidInputError(
+                f"{' × '.join(map(shortened, joint.y_names))} has one value in all records of {self.data}: "
+                "there is nothing to hide; name a private column that varies.",
+                names=("private",),
+            )
         self.settings |= asked_measures(joint, self._more)
         if to_be_saved:
             encode_labels(joint.x_labels, "x_labels")
@@ -76,9 +83,12 @@ class Problem:
         for columns in groups:
             reading = {**self._reading, "missing": "letter"}
             try:
-                joints[columns] = read_joint(
-                    self.data, public=[*self.public, *columns], private=self.private, **reading
-                )
+                with warnings.catch_warnings():
+                    # The order of the records was told when they were read first.
+                    warnings.filterwarnings("ignore", "neighbours among the records", PrivacyFunnelWarning)
+                    joints[columns] = read_joint(
+                        self.data, public=[*self.public, *columns], private=self.private, **reading
+                    )
             except InvalidInputError as error:
                 listed = " ".join(f"--keep {shortened(name)}" for name in columns)
                 message = f"what {listed} tells with z cannot be counted: {error}"

@@ -149,6 +149,7 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str, budget
     from .running import in_options
 
     joint, measures, interval = solution.joint, values["measures"], values["leakage_interval"]
+    notes = solution.notes if budget is None else [budget.instead(note) for note in solution.notes]
     facts = [
         ("Asked for", asked_fact(solution) if budget is None else budget.words(joint), ""),
         ("Utility", *utility_fact(solution)),
@@ -178,7 +179,7 @@ def _print(values: dict[str, Any], solution: Solution, asked_method: str, budget
             f"{solution.seconds:.2f} s",
         ),
         ("Status", in_options(solution.status.value, solution.status.names), ""),
-        *[("Note", in_options(note, values["target"]), "") for note in solution.notes],
+        *[("Note", in_options(note, values["asked"]), "") for note in notes],
     ]
     if values["output"] is not None:
         files = map(quote, (values["data"], values["output"]))

@@ -112,8 +112,8 @@ def check_measures(
     n_y = int((joint.p_y > 0).sum())
     if scale.budgets and scale.utility == "information":
         raise InvalidInputError(
-            "solve: a limit for each private column is offered for the utility Distance or Task; pass one, "
-            "or one max_leakage for all columns together.",
+            "A limit for each private column is offered for the utility Distance or Task; pass one of them, "
+            "or a limit for all columns together.",
             names=("utility", "max_leakage"),
         )
     if n_y <= 2 and not scale.budgets:

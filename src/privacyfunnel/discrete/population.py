@@ -182,6 +182,15 @@ def _checked(
             "from_samples or from_frame.",
             names=("population",),
         )
+    most = joint.entropy_y if measures.leakage == "information" else 1.0
+    if target.value >= most:
+        unit = measures.scale.leakage_unit
+        raise InfeasibleError(
+            f"solve: max_leakage = {target.value:g}{unit} is no limit for {' × '.join(joint.y_names)}: "
+            f"whoever tells all of it tells {most:.4g}{unit}, so that a certificate would say nothing. Allow "
+            "less.",
+            names=("max_leakage",),
+        )
     if held_out is None and isinstance(measures.utility, Task) and joint.t_names:
         raise InvalidInputError(
             "solve: the task of this joint was counted on all its records, those held back for population "

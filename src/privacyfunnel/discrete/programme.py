@@ -200,6 +200,9 @@ class _Programme:
         m = np.zeros_like(self.cost)
         places = np.array(self.places)
         m[places[:, 0], places[:, 1]] = values
+        # Letters whose whole mass is below the tolerance get what tells nothing: the answers of all others.
+        lost = m.sum(axis=1) <= 0.0
+        m[lost] = m.sum(axis=0)
         p = m / m.sum(axis=1, keepdims=True)
         spent = float(self.p_x @ (p * self.cost).sum(axis=1))
         told = (self.p_x[:, None] * p).T @ self.table  # v_a

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import whole_number
-from ..errors import ConvergenceWarning, FewRecordsWarning
+from ..checks import shown, whole_number
+from ..errors import ConvergenceWarning, FewRecordsWarning, InvalidInputError
 from ..joint import Joint
 from ..measures import Distance, Measures, Task
 from ..parallel import n_workers
@@ -197,6 +197,7 @@ def frontier(
     utility: str | Distance | Task = "information",
     leakage: str = "information",
     max_lift: float | None = None,
+    max_leakage: Mapping[str, float] | None = None,
     method: str | Sequence[str] = "auto",
     n_points: int = 40,
     betas: Sequence[float] | None = None,
@@ -220,6 +221,9 @@ def frontier(
         The distribution of public X and private Y.
     utility, leakage, max_lift
         As for `solve`.
+    max_leakage : mapping from private columns to limits, optional
+        For a Distance or a Task: the leakage of a point is then the largest share of a limit that it uses,
+        so that at 1 all are kept, as by `solve`.
     method : str or several
         As for `solve`; ``auto`` takes ``exact`` where a proof is likely within minutes for each point, else
         ``dca``, and for more than two private values ``exact`` at a few points besides, for 20 seconds in
@@ -245,7 +249,13 @@ def frontier(
     methods = check_methods(method, n_z)
     limits = check_limits(time_limit, node_limit)
     spent = check_betas(betas) if betas is not None else whole_number("n_points", n_points)
-    measures = check_measures(joint, utility, leakage, max_lift, methods, n_z=n_z)
+    if max_leakage is not None and not isinstance(max_leakage, Mapping):
+        raise InvalidInputError(
+            "frontier: max_leakage must be a mapping from private columns to a limit each; it is "
+            f"{shown(max_leakage)}, and a frontier goes through every limit on all columns together.",
+            names=("max_leakage",),
+        )
+    measures = check_measures(joint, utility, leakage, max_lift, methods, max_leakage, n_z)
     problem = Problem(joint, measures)
     seed = as_seed(rng)
     ways: list[tuple[Options, str]] = []

@@ -14,6 +14,7 @@ from strategies import KINDS, joints, random_joint
 import privacyfunnel as pf
 from privacyfunnel.datasets import known_joints, paper_joint
 from privacyfunnel.discrete.exact import engine as engine_module
+from privacyfunnel.discrete.exact.looking import Looker, Starts
 from privacyfunnel.discrete.exact.pricing import Pricing
 from privacyfunnel.discrete.exact.supports import empty_nodes
 from privacyfunnel.errors import ConvergenceWarning, InvalidInputError
@@ -89,9 +90,9 @@ def test_a_broken_pricing_is_caught(monkeypatch):
     channels = list(feasible_channels(joint, 0.1, np.random.default_rng(0)))
     assert_certificate(exact(joint, beta=0.1), 0.1, channels)
     monkeypatch.setattr(Pricing, "_first_nodes", lambda self, beta: empty_nodes(0, 3, 3))
-    monkeypatch.setattr(Pricing, "_sample", lambda self, duals, effort=1: [])
+    nothing = np.empty(0), Starts(np.empty((0, 1), dtype=np.int32), np.empty((0, 1)))
+    monkeypatch.setattr(Looker, "look", lambda self, duals, possible, known, effort=1: nothing)
     monkeypatch.setattr(engine_module.Engine, "add", lambda self, p: None)
-    monkeypatch.setattr(Pricing, "_grow", lambda self, duals, starts, effort=1: [])
     broken = exact(joint, beta=0.1)
     with pytest.raises(AssertionError):
         assert_certificate(broken, 0.1, channels)

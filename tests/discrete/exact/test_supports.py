@@ -9,12 +9,12 @@ from scipy.special import entr
 from strategies import random_joint
 
 import privacyfunnel as pf
-from privacyfunnel.discrete.exact.climbing import climb, free_bound, grow, sample_chains
+from privacyfunnel.discrete.exact.climbing import climb, free_bound, grow, sample_chains, swap_letters
 from privacyfunnel.discrete.exact.master import Duals
 from privacyfunnel.discrete.exact.pricing import Pricing
 from privacyfunnel.discrete.exact.ratios import share_ratios
 from privacyfunnel.discrete.exact.reduction import reduce
-from privacyfunnel.discrete.exact.supports import _fill, empty_nodes, search
+from privacyfunnel.discrete.exact.supports import TINY, _fill, empty_nodes, search
 from privacyfunnel.discrete.problem import Problem
 
 GO_ON = np.zeros(1, dtype=np.int8)
@@ -81,8 +81,8 @@ def searched(channel, prices, beta, threshold, rank, ratios=None, rung=None, wid
     found, letters = np.zeros((100, rank + 4)), np.full((100, rank + 4), -1, dtype=np.int32)
     rung = threshold if rung is None else rung
     bound, nodes, n_leaves, n_found, limited = search(
-        *(roots, only or 0, n if only is None else only + 1, channel, prices, beta, rank, least, most),
-        *(threshold, rung, 10**7, GO_ON),
+        *(roots, only or 0, n if only is None else only + 1, channel, prices, beta, rank),
+        *(least, most, np.log(np.maximum(most, TINY)), threshold, rung, 10**7, GO_ON),
         *(leaves, found, letters),
     )
     return bound, nodes, leaves.upper[:n_leaves], (letters[:n_found], found[:n_found]), limited
@@ -265,11 +265,63 @@ def test_climbing_and_growing_never_descend():
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
 
 
+def test_shares_next_to_one_are_no_division_by_zero():
+    """φ rises up to the end where one letter lacks a value; β just below its top ends the search there."""
+    for lacking in (1e-3, 0.02, 0.3):
+        channel = np.array([[0.5, 0.5, 0.0], [0.5 * (1 - lacking), 0.5 * (1 - lacking), lacking]])
+        for below in 10.0 ** -np.arange(1.0, 12.0):
+            least, most = share_ratios(channel, lacking * (1.0 - below))
+            assert np.all(np.isfinite(least))
+            assert np.all(np.isfinite(most))
+
+
+def test_letters_are_swapped_for_the_best_others():
+    rng = np.random.default_rng(1)
+    channel, prices, beta = rng.dirichlet(np.ones(3), size=7), rng.normal(size=7), 0.2
+    letters = np.array([[0, 1, 2], [5, 3, -1], [6, -1, -1]], dtype=np.int32)
+    shares = np.array([[0.2, 0.3, 0.5], [0.6, 0.4, 0.0], [1.0, 0.0, 0.0]])
+    other = np.empty_like(letters)
+    swap_letters(letters, shares, channel, prices, other)
+    for row, k in np.ndindex(letters.shape):
+        if letters[row, k] < 0:
+            assert other[row, k] == -1
+            continue
+        values = {}
+        for x in set(range(7)) - set(letters[row].tolist()):
+            q = np.zeros((1, 7))
+            q[0, np.where(np.arange(3) == k, x, letters[row])] += shares[row]
+            values[x] = reduced_values(channel, prices, beta, q)[0]
+        assert other[row, k] == max(values, key=values.__getitem__)
+    every = np.arange(7, dtype=np.int32)[None]
+    none = np.empty_like(every)
+    swap_letters(every, np.full((1, 7), 1 / 7), channel, prices, none)
+    assert np.all(none == -1)
+
+
 @pytest.mark.parametrize(("seed", "objective"), [(1, -0.604442299), (2, -0.577515555), (3, -0.609030165)])
 def test_numbers_of_the_listing_of_all_faces(seed, objective):
     """What branch and bound on each listed face, one by one, had proved for 25 × 8 at β = 0.2, in bits."""
     solution = pf.solve(drawn_joint(seed, 25, 8), beta=0.2, method="exact", rng=0)
     assert solution.status is pf.Status.OPTIMAL
+    assert solution.objective == pytest.approx(objective, abs=1e-7)
+
+
+EARLIER = [
+    (0, 12, 2, "dense", {"beta": 0.1}, -0.230398257),
+    (1, 9, 2, "zeros", {"max_leakage": 0.05}, -1.3195019052),
+    (2, 10, 2, "duplicated", {"min_utility": 1.5}, 0.0),
+    (3, 8, 3, "dense", {"beta": 0.2}, -0.3879079167),
+    (4, 7, 3, "low-rank", {"max_leakage": 0.05}, -2.0741818201),
+    (5, 8, 4, "zeros", {"min_utility": 1.2}, 0.0112298923),
+    (6, 6, 5, "dense", {"beta": 0.05}, -0.0436626138),
+    (7, 5, 7, "dense", {"max_leakage": 0.1}, -1.0980670758),
+]
+
+
+@pytest.mark.parametrize(("seed", "n_x", "n_y", "kind", "target", "objective"), EARLIER)
+def test_information_has_the_numbers_it_had_before_other_measures(seed, n_x, n_y, kind, target, objective):
+    joint = random_joint(np.random.default_rng(seed), n_x, n_y, kind)
+    solution = pf.solve(joint, method="exact", tol=1e-8, rng=0, n_jobs=1, **target)
     assert solution.objective == pytest.approx(objective, abs=1e-7)
 
 

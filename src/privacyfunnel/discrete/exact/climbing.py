@@ -163,6 +163,43 @@ def _mixed_value(
 
 
 @njit(nogil=True, cache=True)
+def swap_letters(
+    letters: NDArray[np.int32],
+    shares: FloatArray,
+    channel: FloatArray,
+    prices: FloatArray,
+    other: NDArray[np.int32],
+) -> None:
+    """For each letter of each row (count, width; −1 where there is none) the other one with which G would be
+    largest, shares as they are; −1 where there is none."""
+    n, n_y = channel.shape
+    without = np.empty(n_y)
+    for row in range(letters.shape[0]):
+        for k in range(letters.shape[1]):
+            other[row, k] = -1
+            if letters[row, k] < 0:
+                continue
+            for y in range(n_y):
+                without[y] = 0.0
+                for j in range(letters.shape[1]):
+                    if j != k and letters[row, j] >= 0:
+                        without[y] += shares[row, j] * channel[letters[row, j], y]
+            best, share = -np.inf, shares[row, k]
+            for x in range(n):
+                g = -share * prices[x]
+                for y in range(n_y):
+                    t = without[y] + share * channel[x, y]
+                    if t > 0.0:
+                        g -= t * np.log(t)
+                if g > best:
+                    taken = False
+                    for j in range(letters.shape[1]):
+                        taken = taken or letters[row, j] == x
+                    if not taken:
+                        best, other[row, k] = g, x
+
+
+@njit(nogil=True, cache=True)
 def begin(
     letters: NDArray[np.int32],
     shares: FloatArray,

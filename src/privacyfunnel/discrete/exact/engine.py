@@ -218,7 +218,9 @@ class _Run:
         room = objective - duals.line(self.reduction, 0.0).bound(self.target)
         threshold = max(PROOF_SHARE * self.limits.tol - room, 0.3 * self.limits.tol) * self.unit(duals)
         self.tried = duals
-        priced = self.pricing.prove(duals, threshold, self.deadline, self.limits.nodes - self.nodes)
+        priced = self.pricing.prove(
+            duals, threshold, self.deadline, self.limits.nodes - self.nodes, self.in_use()
+        )
         self.nodes += priced.nodes
         if not priced.columns:
             self.keep(duals.line(self.reduction, priced.bound))

@@ -311,6 +311,10 @@ def _without_search(problem: Problem, asked: Target, target: Target) -> tuple[Ch
     open_ = lift is None or largest_lift(problem.p_xy, everything) <= lift
     if open_ and (reduction.rank == 1 or (target.kind == "max_leakage" and target.value >= leakage)):
         most = utility * (1.0 + ROUNDING) + reduction.slack
+        # Letters of next to no probability may be all there is of a private value, and give it away.
+        gives_away = target.kind == "beta" and target.objective(utility, leakage) > 0.0
+        if gives_away or target.excess(utility, leakage) > ROUND_OFF:
+            return nothing, target.objective(most, 0.0)
         return everything, target.objective(most, 0.0)
     private = target == FREE and problem.measures.leakage != "success"
     if (private or lift == 0.0) and not _over_answers(problem, reduction):

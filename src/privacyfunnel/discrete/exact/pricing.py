@@ -1,7 +1,7 @@
 """Pricing: posteriors with a positive reduced value, and proofs that there are none.
 
 Two ways. For a binary private attribute every call is exact (pairs.py). Otherwise `look` samples chains of
-letters and climbs from the best ones, which is quick and proves nothing (climbing.py), and `prove` searches
+letters and climbs from the best ones, which is quick and proves nothing (looking.py), and `prove` searches
 all supports by branch and bound (supports.py).
 """
 
@@ -19,23 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import FloatArray
-from .climbing import begin, free_bound, grow, sample_chains
+from .climbing import free_bound
+from .looking import Looker, Starts, as_starts
 from .master import Duals
 from .pairs import ENDS, price_pairs
 from .ratios import share_ratios
 from .reduction import Posterior, Reduction
 from .shares import ROUND_OFF, price_shares
-from .supports import Nodes, empty_nodes, joined, search, taken
+from .supports import TINY, Nodes, empty_nodes, joined, search, taken
 
-MOST_SAMPLED = 2000  # pairs that a look begins at, drawn where there are more
-POINTS = 6  # shares at which they are sampled, and portions of further letters
-CLIMBS = 150  # begun at the best posteriors of each size; so many in all are gone on with:
-GROWN = 150
 THOROUGH = 6  # times the effort of a look, before a proof
 MOST_COLUMNS = 400  # added by one call
 MOST_FOUND = 100  # posteriors by one chunk of a proof
 WORTHWHILE = 1e-11  # nats; smaller reduced values do not matter, unless the caller's unit is smaller still
-CHUNK = 256  # nodes or climbs that a worker takes at a time
+CHUNK = 256  # nodes that a worker takes at a time
 MOST_LEAVES = 8192  # of a chunk, and of all of them:
 MOST_WAITING = 400_000
 RUNG = 0.5  # of the way to the threshold that a round of a proof goes
@@ -60,14 +57,14 @@ class Pricing:
         self.reduction = reduction
         self.n_workers = n_workers
         self.pool = ThreadPoolExecutor(n_workers)
-        self.rng = np.random.default_rng(seed)
+        self.looker = Looker(reduction, self.pool, seed)
         letters = [reduction.measure(letter_posterior(x)) for x in range(reduction.n)]
         self.noise, self.loss = np.array(letters).T  # H(Y|class) and 0, for information
         # Letters that may be released as they are.
         low, high = reduction.t_limits
         self.allowed = (reduction.channel[:, -1] >= low) & (reduction.channel[:, -1] <= high)
         self.in_pairs = reduction.channel.shape[1] == 2
-        self._ratios = (np.nan, np.empty(0), np.empty(0))
+        self._ratios = np.nan, np.empty(0), np.empty(0), np.empty(0)
 
     def look(self, duals: Duals, worthwhile: float = WORTHWHILE, known: Sequence[Posterior] = ()) -> Priced:
         """Find posteriors that improve the mixture by more than `worthwhile` per unit of weight; a proof
@@ -78,15 +75,20 @@ class Pricing:
             return Priced(_best(candidates, worthwhile), float(values.max()), float(values.max()))
         if self.in_pairs:
             return self._pairs(duals, values, worthwhile)
-        few = 2 * self.reduction.rank
-        small = [(one.letters.astype(np.int32), one.shares) for one in known if one.letters.size <= few]
-        starts = self._sample(duals) + small
-        candidates = self._letters(values) + self._grow(duals, starts)
-        largest = max(value for value, _ in candidates)
+        reached = self._look(duals, known)
+        largest = max(float(values.max()), float(reached[0].max(initial=-np.inf)))
+        candidates = self._letters(values) + _above(worthwhile, *reached)
         return Priced(_best(candidates, worthwhile), largest, np.inf)
 
-    def prove(self, duals: Duals, threshold: float, deadline: float, total: float) -> Priced:
-        """Prove that no reduced value exceeds `threshold`, or find posteriors that do.
+    def prove(
+        self,
+        duals: Duals,
+        threshold: float,
+        deadline: float,
+        total: float,
+        known: Sequence[Posterior] = (),
+    ) -> Priced:
+        """Prove that no reduced value exceeds `threshold`, or find posteriors that do, beginning at `known`.
 
         Without columns, `bound` is proved: at most the threshold, or more where a limit stopped the search:
         the deadline (of time.perf_counter), or nodes in total. The worst supports are looked at first, round
@@ -103,10 +105,10 @@ class Pricing:
         if letters > threshold:
             return Priced(_best(self._letters(values), min(WORTHWHILE, threshold)), letters, free)
         # A proof that fails is dear: first a thorough look for what would make it fail.
-        candidates = self._grow(duals, self._sample(duals, THOROUGH), THOROUGH)
-        largest = max([value for value, _ in candidates], default=letters)
-        if largest > threshold:
-            return Priced(_best(candidates, min(WORTHWHILE, threshold)), largest, free)
+        worthwhile = min(WORTHWHILE, threshold)
+        reached = self._look(duals, known, THOROUGH)
+        if (largest := float(reached[0].max(initial=-np.inf))) > threshold:
+            return Priced(_best(_above(worthwhile, *reached), worthwhile), largest, free)
         done, nodes, limited = letters, 0, False
         waiting = self._first_nodes(duals.beta)
         stop = np.zeros(1, dtype=np.int8)
@@ -120,10 +122,10 @@ class Pricing:
                 parts = [taken(waiting, slice(now, None))]
                 room = MOST_LEAVES if waiting.upper.size < MOST_WAITING else 0
                 for part in self._search(waiting, now, duals, threshold, rung, room, total - nodes, stop):
-                    above, count, leaves, columns, short = part
+                    above, count, leaves, posteriors, short = part
                     done, nodes, limited = max(done, above), nodes + count, limited or short
                     parts.append(leaves)
-                    found += columns
+                    found += posteriors
                 waiting = joined(parts)
                 highest = float(waiting.upper.max(initial=threshold))
                 rung = threshold + RUNG * (highest - threshold)
@@ -137,9 +139,14 @@ class Pricing:
             chosen = slice(0, waiting.size[at])
             shares = 0.5 * (waiting.low[at, chosen] + waiting.high[at, chosen])
             found.append((waiting.letters[at, chosen], shares))
-        candidates = self._grow(duals, found)
-        largest = max(value for value, _ in candidates)
-        return Priced(_best(candidates, min(WORTHWHILE, threshold)), largest, min(bound, free), nodes)
+        reached = self.looker.grown(duals, [as_starts(found)])
+        columns = _best(_above(worthwhile, *reached), worthwhile)
+        return Priced(columns, float(reached[0].max()), min(bound, free), nodes)
+
+    def _look(self, duals: Duals, known: Sequence[Posterior], effort: int = 1) -> tuple[FloatArray, Starts]:
+        possible = self.ratios(duals.beta)[1] > 0.0
+        small = [one for one in known if one.letters.size <= 2 * self.reduction.rank]
+        return self.looker.look(duals, possible | possible.T, small, effort)
 
     def _first_nodes(self, beta: float) -> Nodes:
         """One node for each letter that may be the largest of a support."""
@@ -165,7 +172,7 @@ class Pricing:
         """Search the first `count` nodes, in chunks for the workers: bound, nodes, leaves, posteriors found,
         and whether a limit stopped it."""
         r = self.reduction
-        least, most = self.ratios(duals.beta)
+        least, most, log_most = self.ratios(duals.beta)
         left = int(min(max(total / self.n_workers, 1), 2**62))
 
         def one(first: int) -> Any:
@@ -182,6 +189,7 @@ class Pricing:
                 r.rank,
                 least,
                 most,
+                log_most,
                 threshold,
                 rung,
                 left,
@@ -195,10 +203,12 @@ class Pricing:
 
         yield from self.pool.map(one, range(0, count, CHUNK))
 
-    def ratios(self, beta: float) -> tuple[FloatArray, FloatArray]:
-        """Between which ratios the shares of two letters are in a maximiser at this β."""
+    def ratios(self, beta: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Between which ratios the shares of two letters are in a maximiser at this β, and the larger one's
+        logarithm."""
         if self._ratios[0] != beta:
-            self._ratios = (beta, *share_ratios(self.reduction.channel, beta))
+            least, most = share_ratios(self.reduction.channel, beta)
+            self._ratios = beta, least, most, np.log(np.maximum(most, TINY))
         return self._ratios[1:]
 
     def _letter_values(self, duals: Duals) -> FloatArray:
@@ -238,76 +248,6 @@ class Pricing:
         largest = max(value for value, _ in candidates)
         return Priced(_best(candidates, worthwhile, most=n), largest, bound)
 
-    def _sample(self, duals: Duals, effort: int = 1) -> list[tuple[NDArray[np.int32], FloatArray]]:
-        """The best posteriors of each size that chains of letters from each pair come across."""
-        r = self.reduction
-        possible = self.ratios(duals.beta)[1] > 0.0
-        possible |= possible.T
-        pairs = np.argwhere(np.triu(possible, 1)).astype(np.int32)
-        if not len(pairs):
-            return []
-        if len(pairs) > effort * MOST_SAMPLED:
-            pairs = pairs[self.rng.choice(len(pairs), effort * MOST_SAMPLED, replace=False)]
-        shape = len(pairs), r.rank
-        letters, portion, value = np.zeros(shape, dtype=np.int32), np.zeros(shape), np.zeros(shape)
-
-        shares, portions = self.rng.random(POINTS), 0.05 + self.rng.random(POINTS) * 0.4
-
-        def one(first: int) -> None:
-            part = slice(first, first + CHUNK)
-            to = letters[part], portion[part], value[part]
-            sample_chains(pairs[part], possible, r.channel, duals.prices, duals.beta, shares, portions, *to)
-
-        list(self.pool.map(one, range(0, len(pairs), CHUNK)))
-        starts = []
-        for size in range(2, r.rank + 1):
-            falling = np.argsort(-value[:, size - 1], kind="stable")
-            falling = falling[np.isfinite(value[falling, size - 1])]
-            first = [np.unique(letters[falling, k], return_index=True)[1] for k in range(size)]
-            chosen = np.unique(np.concatenate([np.arange(min(effort * CLIMBS, falling.size)), *first]))
-            seen = set()
-            for f in falling[chosen]:
-                key = frozenset(letters[f, :size].tolist())
-                if key not in seen:
-                    seen.add(key)
-                    a = portion[f, :size]
-                    kept = np.append(np.cumprod(1.0 - a[:0:-1])[::-1], 1.0)
-                    starts.append((letters[f, :size], a * kept))
-        return starts
-
-    def _grow(
-        self, duals: Duals, starts: list[tuple[NDArray[np.int32], FloatArray]], effort: int = 1
-    ) -> list[tuple[float, Posterior]]:
-        """What climbing, and adding letters, reaches from these posteriors."""
-        r = self.reduction
-        width = max(r.rank + 1, *(len(letters) for letters, _ in starts)) if starts else 1
-        letters, shares = np.full((len(starts), width), -1, dtype=np.int32), np.zeros((len(starts), width))
-        for row, (chosen, q) in enumerate(starts):
-            there = q > 0.0
-            count = int(there.sum())
-            letters[row, :count], shares[row, :count] = chosen[there], q[there] / q.sum()
-        value = np.empty(len(starts))
-
-        def try_out(first: int) -> None:
-            part = slice(first, first + CHUNK)
-            begin(letters[part], shares[part], r.channel, duals.prices, duals.beta, value[part])
-
-        list(self.pool.map(try_out, range(0, len(starts), CHUNK)))
-        top = np.argsort(-value, kind="stable")[: effort * GROWN]
-        letters, shares, value = letters[top], shares[top], value[top]
-
-        def one(first: int) -> None:
-            part = slice(first, first + CHUNK)
-            grow(letters[part], shares[part], r.channel, duals.prices, duals.beta, r.rank, value[part])
-
-        list(self.pool.map(one, range(0, len(starts), CHUNK)))
-        reached = []
-        for row in range(len(value)):
-            there = letters[row] >= 0
-            q = shares[row, there]
-            reached.append((float(value[row]), Posterior(letters[row, there].astype(np.intp), q / q.sum())))
-        return reached
-
 
 def letter_posterior(x: int) -> Posterior:
     return Posterior(np.array([x], dtype=np.intp), np.ones(1))
@@ -332,6 +272,17 @@ def _alarm(stop: NDArray[np.int8], deadline: float) -> Iterator[None]:
     finally:
         timer.cancel()
         ring()
+
+
+def _above(worthwhile: float, value: FloatArray, reached: Starts) -> list[tuple[float, Posterior]]:
+    """Those of more than this value."""
+    found = []
+    for row in np.flatnonzero(value > worthwhile):
+        there = reached.letters[row] >= 0
+        q = reached.shares[row, there]
+        letters = reached.letters[row, there].astype(np.intp)
+        found.append((float(value[row]), Posterior(letters, q / q.sum())))
+    return found
 
 
 def _best(

@@ -22,6 +22,8 @@ STEPS, HALVINGS = 60, 24  # of the search for the top of φ, and for the two end
 
 @njit(nogil=True, cache=True)
 def _phi(one: FloatArray, other: FloatArray, a: float) -> float:
+    if a <= 0.0 or a >= 1.0:  # an end of the search, by rounding: nothing is outside it
+        return 0.0
     total = 0.0
     for y in range(one.size):
         square = (one[y] - other[y]) ** 2

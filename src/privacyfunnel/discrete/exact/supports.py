@@ -32,6 +32,7 @@ from .ratios import HAIR
 
 SLACK = 1e-12  # limits of shares are moved outwards by this much
 TINY = 1e-16  # no entry of c, and no share that is a limit, counts as less: logarithms stay small
+LOG_TINY = float(np.log(TINY))
 UNIT = 1e-15  # what an operation may cost in rounding, with much to spare
 WIDTH = 0.1  # limits further apart are halved before another letter is chosen
 NARROWEST = 1e-9  # limits that are not halved any more
@@ -52,6 +53,7 @@ class Nodes(NamedTuple):
     closed: NDArray[np.bool_]  # whether there are no others
 
 
+@njit(nogil=True, cache=True)
 def empty_nodes(capacity: int, rank: int, n_y: int) -> Nodes:
     return Nodes(
         np.zeros((capacity, rank), dtype=np.int32),
@@ -62,6 +64,26 @@ def empty_nodes(capacity: int, rank: int, n_y: int) -> Nodes:
         np.zeros(capacity, dtype=np.int32),
         np.zeros(capacity, dtype=np.bool_),
     )
+
+
+@njit(nogil=True, cache=True)
+def _put(
+    nodes: Nodes,
+    at: int,
+    letters: NDArray[np.int32],
+    low: FloatArray,
+    high: FloatArray,
+    centre: FloatArray,
+    upper: float,
+    size: int,
+    closed: bool,
+) -> None:
+    """Make this the node in row `at`."""
+    for j in range(letters.size):
+        nodes.letters[at, j], nodes.low[at, j], nodes.high[at, j] = letters[j], low[j], high[j]
+    for y in range(centre.size):
+        nodes.centre[at, y] = centre[y]
+    nodes.upper[at], nodes.size[at], nodes.closed[at] = upper, size, closed
 
 
 def taken(nodes: Nodes, rows: Any) -> Nodes:
@@ -233,6 +255,7 @@ def search(
     rank: int,
     least: FloatArray,
     most: FloatArray,
+    log_most: FloatArray,
     threshold: float,
     rung: float,
     max_nodes: int,
@@ -249,27 +272,19 @@ def search(
     stop[0].
     """
     n, n_y = channel.shape
-    capacity = 2 * n * rank + 64 * rank + 64
-    stack = Nodes(
-        np.zeros((capacity, rank), dtype=np.int32),
-        np.zeros((capacity, rank)),
-        np.zeros((capacity, rank)),
-        np.zeros((capacity, n_y)),
-        np.full(capacity, np.inf),
-        np.zeros(capacity, dtype=np.int32),
-        np.zeros(capacity, dtype=np.bool_),
-    )
+    stack = empty_nodes(2 * n * rank + 64 * rank + 64, rank, n_y)
     letters = np.zeros(rank, dtype=np.int32)
     low, high, rest = np.zeros(rank), np.zeros(rank), np.zeros(2)
     matrix, t = np.zeros((rank, rank)), np.zeros(n_y)
     linear, bend, slope, room = np.zeros(rank), np.zeros(rank), np.zeros(rank), np.zeros(rank)
     share = np.zeros(rank)
     order = np.zeros(rank, dtype=np.int32)
-    rest_letter = np.zeros(MOST_APART, dtype=np.int32)
+    rest_letter, rest_which = np.zeros(MOST_APART, dtype=np.int32), np.zeros(MOST_APART, dtype=np.int32)
     rest_slope, rest_bend, rest_room = np.zeros(MOST_APART), np.zeros(MOST_APART), np.zeros(MOST_APART)
     rest_share = np.zeros(MOST_APART)
     candidate = np.zeros(n, dtype=np.int32)
-    own_low, own_high, value = np.zeros(n), np.zeros(n), np.zeros(n)
+    candidate_price, candidate_bend, candidate_channel = np.zeros(n), np.zeros(n), np.zeros((n_y, n))
+    own_low, own_high, own_log, value = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     centre, best_centre, log_c = np.zeros(n_y), np.zeros(n_y), np.zeros(n_y)
     n_leaves, n_found, nodes = 0, 0, 0
     largest_price = np.abs(prices).max()
@@ -279,21 +294,13 @@ def search(
     top = 0
     while top > 0 or next_root < last:
         if top == 0:
-            stack.letters[0] = roots.letters[next_root]
-            stack.low[0] = roots.low[next_root]
-            stack.high[0] = roots.high[next_root]
-            stack.centre[0] = roots.centre[next_root]
-            stack.upper[0] = roots.upper[next_root]
-            stack.size[0] = roots.size[next_root]
-            stack.closed[0] = roots.closed[next_root]
+            r = next_root
+            start = roots.letters[r], roots.low[r], roots.high[r], roots.centre[r]
+            _put(stack, 0, *start, roots.upper[r], roots.size[r], roots.closed[r])
             next_root += 1
             top = 1
         if nodes >= max_nodes or (nodes % LOOK_UP == 0 and stop[0] != 0):
             limited = True
-            for at in range(top):
-                bound = max(bound, stack.upper[at])
-            for at in range(next_root, last):
-                bound = max(bound, roots.upper[at])
             break
         nodes += 1
         top -= 1
@@ -312,11 +319,15 @@ def search(
         if not closed:
             for x in range(n):
                 own_low[x], own_high[x] = 0.0, min(high[size - 1], rest[1])
+            common = np.log(max(min(high[size - 1], rest[1]), TINY)) + 2.0 * SLACK
+            for x in range(n):
+                own_log[x] = common
             for j in range(size):
-                x = letters[j]
+                x, log_high = letters[j], np.log(max(high[j], TINY)) + 2.0 * SLACK
                 for other in range(n):
                     own_low[other] = max(own_low[other], low[j] * least[x, other] * (1.0 - SLACK))
                     own_high[other] = min(own_high[other], high[j] * most[x, other] * (1.0 + SLACK))
+                    own_log[other] = min(own_log[other], log_high + log_most[x, other])
             for j in range(size):
                 own_high[letters[j]] = -1.0
             smallest = 1.0
@@ -327,6 +338,11 @@ def search(
                     smallest = min(smallest, own_low[x])
             if n_candidates == 0:
                 continue
+            for e in range(n_candidates):  # side by side, for what follows to be quick
+                x = candidate[e]
+                candidate_price[e], candidate_bend[e] = prices[x], beta * max(own_log[x], LOG_TINY)
+                for y in range(n_y):
+                    candidate_channel[y, e] = channel[x, y]
             rest[0] = max(rest[0], smallest)
             if rest[0] > rest[1]:
                 continue
@@ -340,8 +356,6 @@ def search(
             room[j] = max(high[j] - low[j], 0.0)
             bend[j] = beta * (at_high - at_low) / room[j] if room[j] > SLACK else 0.0
             fixed_bend += beta * (at_low if room[j] > SLACK else max(at_low, at_high))
-        common = max(min(high[size - 1], rest[1]), TINY) if not closed else 1.0
-        common_bend = beta * np.log(common)
         total = 0.0
         for y in range(n_y):
             centre[y] = 0.0
@@ -366,28 +380,26 @@ def search(
                 for y in range(n_y):
                     linear[j] -= channel[x, y] * log_c[y]
                 slope[j] = linear[j] + bend[j]
+            for e in range(n_candidates):
+                value[e] = -candidate_price[e]
+            for y in range(n_y):
+                weight = log_c[y]
+                for e in range(n_candidates):
+                    value[e] -= candidate_channel[y, e] * weight
             n_rest = 0
             for e in range(n_candidates):
-                x = candidate[e]
-                here = -prices[x]
-                for y in range(n_y):
-                    here -= channel[x, y] * log_c[y]
-                value[e] = here
-                if n_rest < apart or here + common_bend > rest_slope[n_rest - 1]:
-                    cap = max(own_high[x], TINY)
-                    here_bend = beta * np.log(cap)
-                    here += here_bend
-                    if n_rest == apart:
-                        if here <= rest_slope[n_rest - 1]:
-                            continue
-                        n_rest -= 1
-                    at = n_rest
+                here = value[e] + candidate_bend[e]
+                if n_rest < apart or here > rest_slope[apart - 1]:
+                    at = min(n_rest, apart - 1)
+                    n_rest = at + 1
                     while at > 0 and rest_slope[at - 1] < here:
-                        rest_slope[at], rest_bend[at] = rest_slope[at - 1], rest_bend[at - 1]
-                        rest_room[at], rest_letter[at] = rest_room[at - 1], rest_letter[at - 1]
+                        rest_slope[at], rest_which[at] = rest_slope[at - 1], rest_which[at - 1]
                         at -= 1
-                    rest_slope[at], rest_bend[at], rest_room[at], rest_letter[at] = here, here_bend, cap, x
-                    n_rest += 1
+                    rest_slope[at], rest_which[at] = here, e
+            for at in range(n_rest):
+                e = rest_which[at]
+                rest_letter[at], rest_bend[at] = candidate[e], candidate_bend[e]
+                rest_room[at] = max(own_high[candidate[e]], TINY)
             if n_rest == apart and n_rest > 0 and n_candidates > apart:
                 rest_room[n_rest - 1] = 1.0  # in place of all that are not told apart
             for i in range(size):
@@ -437,7 +449,7 @@ def search(
                     t[y] += share[j] * channel[letters[j], y]
                 for e in range(n_rest):
                     t[y] += rest_share[e] * channel[rest_letter[e], y]
-            step = 0.5 if attempt == 0 else 1.0 / (attempt + 2)
+            step = 0.8 / (attempt + 2)
             for y in range(n_y):
                 centre[y] = (1.0 - step) * centre[y] + step * t[y]
         if above <= threshold:
@@ -463,20 +475,10 @@ def search(
             bound = max(bound, above)
             if n_found == found.shape[0]:
                 limited = True
-                for at in range(top):
-                    bound = max(bound, stack.upper[at])
-                for at in range(next_root, last):
-                    bound = max(bound, roots.upper[at])
                 break
             continue
         if above <= rung and n_leaves < leaves.upper.size:
-            leaves.letters[n_leaves] = letters
-            leaves.low[n_leaves] = low
-            leaves.high[n_leaves] = high
-            leaves.centre[n_leaves] = best_centre
-            leaves.upper[n_leaves] = above
-            leaves.size[n_leaves] = size
-            leaves.closed[n_leaves] = closed
+            _put(leaves, n_leaves, letters, low, high, best_centre, above, size, closed)
             n_leaves += 1
             continue
         # Branch: halve the widest limits, of closed nodes those whose chord is furthest off, or choose the
@@ -497,17 +499,11 @@ def search(
         if closed or (size > 1 and widest > WIDTH):
             middle = 0.5 * (low[which] + high[which])
             for half in range(2):
-                stack.letters[top] = letters
-                stack.low[top] = low
-                stack.high[top] = high
-                stack.centre[top] = best_centre
+                _put(stack, top, letters, low, high, best_centre, above, size, closed)
                 if half == 0:
                     stack.high[top, which] = middle
                 else:
                     stack.low[top, which] = middle
-                stack.upper[top] = above
-                stack.size[top] = size
-                stack.closed[top] = closed
                 top += 1
             continue
         highs = 0.0
@@ -518,7 +514,6 @@ def search(
             forced = max(own_low[x], rest[0] / spare)
             if forced > own_high[x]:
                 continue
-            here_bend = beta * np.log(max(own_high[x], TINY))
             filled = _fill(
                 size,
                 slope,
@@ -535,7 +530,7 @@ def search(
             )
             if filled == -np.inf:
                 continue
-            guess = fixed + forced * (value[e] + here_bend) + filled
+            guess = fixed + forced * (value[e] + candidate_bend[e]) + filled
             guess += UNIT * (n_y + 2 * rank + 16) * (10.0 + abs(guess) + 2.0 * (largest_price + 100.0 * beta))
             if guess <= threshold:
                 bound = max(bound, guess)
@@ -546,15 +541,14 @@ def search(
                     continue
                 if kind == 1 and highs + own_high[x] < 1.0 - SLACK:
                     continue
-                stack.letters[top] = letters
-                stack.low[top] = low
-                stack.high[top] = high
+                _put(stack, top, letters, low, high, best_centre, guess, size + 1, kind == 1)
                 stack.letters[top, size] = x
                 stack.low[top, size] = forced * (1.0 - SLACK)
                 stack.high[top, size] = own_high[x]
-                stack.centre[top] = best_centre
-                stack.upper[top] = guess
-                stack.size[top] = size + 1
-                stack.closed[top] = kind == 1
                 top += 1
+    # What was not looked at.
+    for at in range(top):
+        bound = max(bound, stack.upper[at])
+    for at in range(next_root, last):
+        bound = max(bound, roots.upper[at])
     return bound, nodes, n_leaves, n_found, limited
