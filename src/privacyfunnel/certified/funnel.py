@@ -20,9 +20,10 @@ from ..measured import Measured
 from ..measures import LEAKAGES
 from ..mechanism import Rng, TableMechanism
 from ..solution import Solution
+from .categories import in_tens
 from .cells import Cells
 from .choice import CertifiedFrontier, CertifiedPoint
-from .held_out import HeldOut, counted, group_means, weighted_auc
+from .held_out import HeldOut, coarse, counted, group_means, spread_of, weighted_auc
 from .making import Made, Plan, choose_cells, held_out_of
 from .problem import SHARES, Limits
 from .readers import ArrayReader, Reader, is_frame, taken
@@ -152,7 +153,8 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tasks = None
         if read.task is not None:
             tasks = counted(numbers, read.task.y[rows], cells.n_cells, plan.n_tasks)
-        means = group_means(sample.points, at, cells.n_cells)
+        sizes = np.bincount(at, minlength=cells.n_cells)
+        means = coarse(group_means(sample.points, at, cells.n_cells), sizes, spread_of(sample.points))
         held_out, self.score_before_ = self._held_out(plan, cells, read, reader, sample.points.mean(axis=0))
         made = Made.of_counts(plan, counts, tasks, means, held_out.counts)
         self.made_, self.held_out_, self.n_features_in_ = made, held_out, reader.n_features
@@ -162,7 +164,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             reader,
             cells,
             TableMechanism.constant(made.problem.joint),
-            made.problem.joint.p_x,
+            in_tens(sizes) / in_tens(sizes).sum(),
             means,
             plan.private.names,
             made.problem.bound(0.0),
@@ -240,7 +242,9 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tables = None
         people = self.people_
         if people is not None:
-            tables = ColumnTables.count(people.schema, people.frame, table[people.cells])
+            weights = mechanism.sparse[people.cells]
+            tables = ColumnTables.count(people.schema, people.frame, weights)
+            tables = replace(tables, shares=rule.p_cells @ table)  # told to ten records
         self.rule_ = replace(rule, mechanism=mechanism, certificate=certificate, tables=tables)
         chance = problem.commonest()
         scored = made.tasks is not None
