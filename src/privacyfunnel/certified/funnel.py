@@ -160,11 +160,12 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.made_, self.held_out_, self.n_features_in_ = made, held_out, reader.n_features
         self.utility_ = plan.utility
         self.task_name_ = None if read.task is None else read.task.name
+        tens = in_tens(sizes.astype(np.float64))
         rule = CertifiedRule(
             reader,
             cells,
             TableMechanism.constant(made.problem.joint),
-            in_tens(sizes) / in_tens(sizes).sum(),
+            tens / tens.sum(),
             means,
             plan.private.names,
             made.problem.bound(0.0),
@@ -173,7 +174,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.people_: _People | None = None
         if is_frame(read.X):
             people = taken(read.X, shaping)
-            self.people_ = _People(TableSchema.read(people, drop=list(read.hidden)), people, at)
+            self.people_ = _People(TableSchema.read(people, drop=read.unreleased), people, at)
             self.notes_ += self.people_.schema.report
         self._certify(plan, rule)
 
