@@ -308,6 +308,6 @@ def test_what_nearly_everybody_is_gives_nobody_away():
     """Where nine of ten are healthy, a town in which 99 of 100 are is no secret told."""
     towns = np.array([[990, 10], [8_010, 990]])
     advice, _, certain = advice_for(towns, told_bits(towns, 0.95), 0.469)
-    assert (advice, certain) == ("keep", 0.0)
+    assert (advice, certain) == ("protect", 0.0)
     titles = np.array([[995, 5], [3_005, 5_995]])
     assert advice_for(titles, told_bits(titles, 0.95), 0.971)[::2] == ("drop", 0.1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -49,10 +49,11 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    max_leakage : float, mapping or None
+    max_leakage : float, mapping, function or None
         The limit: bits for "information", a share of people for "success" and "parity". A mapping gives each
-        private attribute a limit of its own, all certified together; a number is for their combination. None
-        takes the knee of the certified trade-off.
+        private attribute a limit of its own, all certified together; a number is for their combination. A
+        function is given the shares of the private classes among the records that solve, for limits such as
+        "5 % more than by chance". None takes the knee of the certified trade-off.
     leakage : {"information", "success", "parity"}
         What telling means: bits about Y; how often the best guess is right; how differently any decision that
         is made from the release can treat two private classes.
@@ -87,7 +88,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        max_leakage: float | Mapping[str, float] | None = 0.05,
+        max_leakage: float | Mapping[str, float] | Callable[[FloatArray], float] | None = 0.05,
         *,
         leakage: str = "information",
         n_cells: int | str = "auto",
@@ -259,6 +260,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.score_before_,
             made.tasks is None or made.tasks.shape[1] == 2,
             certificate.value if problem.leakage == "parity" else None,
+            mechanism.n_z == 1,
         )
 
     @property
@@ -403,7 +405,11 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 names=("confidence",),
             )
         n_cells = None if self.n_cells == "auto" else whole_number("n_cells", self.n_cells, 2)
-        limits = _checked_limits(self.max_leakage, read.private)
+        limit = self.max_leakage
+        if callable(limit):
+            y = read.private.y[read.solving]
+            limit = limit(np.bincount(y, minlength=read.private.n_classes) / len(y))
+        limits = _checked_limits(limit, read.private)
         return Plan(self.cells, n_cells, utility, self.leakage, limits, confidence, read.private, read.task)
 
     def _refuse_trained_on(self, cells: Cells, read: Read, reader: Reader, certifying: IntArray) -> None:
