@@ -126,7 +126,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         made = type(self)(**self.get_params(deep=False))  # a fit that fails leaves this one as it was
         made._fit(X, y if private is None else private, task, groups)
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
-            delattr(self, name)
+            del self.__dict__[name]
         self.__dict__.update(vars(made))  # what a pipeline has put here during the fit stays
         return self
 
@@ -376,6 +376,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = []  # symbols are numbers 0, 1, …
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -160,7 +160,7 @@ def _check_rare(name: str, labels: Sequence[Hashable], y: IntArray, people: IntA
         what = ("record" if one else "records") if len(people) == len(y) else "person" if one else "people"
         raise InvalidInputError(
             f"private {name}: the value {shortened(labels[rare])} has {fewest} {what}, too few "
-            "to say anything about; group private values so that each has "
+            "to say anything about; group private values so that each has"
             f" {LEAST_IN_CLASS} or more.",
             names=("private",),
         )

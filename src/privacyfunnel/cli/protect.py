@@ -74,8 +74,12 @@ MORE = {
         choices=("error", "letter"),
         value="error",
     ),
-    "missing_text": columns(
-        "A text that means a missing value in the CSV file, such as NA. Repeat for several.", "none"
+    "missing_text": Option(
+        "A text that means a missing value in the CSV file, such as NA. Repeat for several.",
+        "none",
+        str,
+        metavar="TEXT",
+        several=True,
     ),
     "records": Option(
         "What stands for a symbol: each column drawn from what is usual for it, its average or commonest "
