@@ -8,7 +8,7 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.errors import InvalidInputError
-from privacyfunnel.inspection.estimates import guess_rate, told_bits
+from privacyfunnel.inspection.estimates import advice_for, guess_rate, told_bits
 
 
 def people(n=4_000, seed=0):
@@ -302,3 +302,12 @@ def test_dates_that_nearly_nobody_shares_are_not_kept():
     one = column(pf.inspect(table[["sex"]].assign(born=born), private="sex"), "born")
     assert one.advice == "protect"
     assert "point to people" in one.reason
+
+
+def test_what_nearly_everybody_is_gives_nobody_away():
+    """Where nine of ten are healthy, a town in which 99 of 100 are is no secret told."""
+    towns = np.array([[990, 10], [8_010, 990]])
+    advice, _, certain = advice_for(towns, told_bits(towns, 0.95), 0.469)
+    assert (advice, certain) == ("protect", 0.0)
+    titles = np.array([[995, 5], [3_005, 5_995]])
+    assert advice_for(titles, told_bits(titles, 0.95), 0.971)[::2] == ("drop", 0.1)

@@ -282,10 +282,19 @@ def test_the_gate_counts_whole_records(low, limit, passed, words):
 
 
 def test_an_upper_bound_within_the_limit_proves_it():
-    verdict = REPORT.gate(max_leakage=1.2)[0]
+    bound = Finding("leakage", 0.3, "upper bound", "bits", "certificate", interval=(0.0, 0.3))
+    verdict = AuditReport((*REPORT.findings, bound)).gate(max_leakage=0.4)[0]
     assert verdict.passed
     assert verdict.proved
     assert "every adversary" in verdict.sentence
+
+
+def test_all_there_is_to_know_was_counted_and_proves_nothing():
+    """Somebody may have a private value that none of the records has."""
+    verdict = REPORT.gate(max_leakage=1.2)[0]
+    assert verdict.passed
+    assert not verdict.proved
+    assert "Values that none of them has are not counted" in verdict.sentence
 
 
 def test_an_exact_value_overrides_the_noise_of_adversaries():

@@ -282,3 +282,31 @@ def test_what_a_rule_cannot_stream(funnel, tmp_path):
     with pytest.raises(InvalidInputError, match="'sex' is private"):
         funnel.release_stream(table, keep="sex")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_private_column_is_not_released_under_another_name():
+    frame = people()
+    frame["gender"] = frame["sex"].map({"male": 1, "female": 2})
+    for given in ("sex", frame["sex"], frame["sex"].tolist()):
+        funnel = CertifiedFunnel(0.08, random_state=0).fit(frame, private=given)
+        released = funnel.release(frame.head(50))
+        assert not {"sex", "gender"} & set(released.columns)
+        assert not {"sex", "gender"} & set(funnel.rule_.reader.names())
+        assert "gender: left out, it is the private column itself, or tells the same." in funnel.notes_
+    age = frame["hours"] + np.random.default_rng(0).random(len(frame))  # a number goes by its values
+    funnel = CertifiedFunnel(0.3, random_state=0).fit(frame.assign(age=age, twice=2 * age), private=age)
+    assert not {"age", "twice"} & set(funnel.release(frame.assign(age=age, twice=age).head(9)).columns)
+
+
+def test_rare_private_values_are_counted_by_people():
+    frame = people(600)
+    frame["who"] = np.arange(600) // 2
+    frame.loc[frame["who"] < 8, "sex"] = "other"  # sixteen records of eight people
+    with pytest.raises(InvalidInputError, match="has 8 people, too few to say anything about"):
+        CertifiedFunnel(0.5, random_state=0).fit(frame, private="sex", groups="who")
+
+
+def test_a_private_value_that_all_share_is_not_printed():
+    with pytest.raises(InvalidInputError, match=r"the same for every record; there") as caught:
+        CertifiedFunnel().fit(people(200).assign(sex="secret"), private="sex")
+    assert "secret" not in str(caught.value)

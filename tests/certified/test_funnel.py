@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel
-from privacyfunnel.certified.held_out import HeldOut, weighted_auc
+from privacyfunnel.certified.held_out import HeldOut, coarse, group_means, weighted_auc
 from privacyfunnel.certified.predictor import Predictor
 from privacyfunnel.certified.reading import split_records
 from privacyfunnel.errors import InfeasibleError, InvalidInputError
@@ -27,7 +27,7 @@ def fitted(population, n=6_000, seed=0, **settings):
 @pytest.mark.parametrize(
     ("settings", "limit"),
     [
-        ({}, 0.05),
+        ({}, 0.06),
         ({"task": True}, 0.05),
         ({"utility": "information"}, 0.05),
         ({"leakage": "success"}, 0.72),
@@ -389,3 +389,32 @@ def test_new_records_must_be_like_the_old():
         funnel.transform(np.zeros((3, 5)))
     with pytest.raises(InvalidInputError, match="symbols are whole numbers from 0 to"):
         funnel.inverse_transform([0.5])
+
+
+def test_a_rule_holds_no_exact_mean_and_no_exact_count():
+    """Whoever knows all records of a cell but one must not compute the last from what is handed on."""
+    X, y, _ = graded().draw(3_000, np.random.default_rng(0))
+    for settings in ({"n_cells": 8}, {"n_cells": 8, "cells": "tree"}):
+        funnel = CertifiedFunnel(0.3, random_state=0, **settings)
+        funnel.fit(X, private=y, task=(X[:, 0] > 3).astype(int))
+        rule, solving = funnel.rule_, X[split_records(3_000, None, np.random.default_rng(0))[0]]
+        at = rule.cells_of(solving)
+        sizes = np.bincount(at, minlength=rule.cells.n_cells)
+        steps = np.ptp(solving, axis=0) / sizes[:, None]
+        exact = group_means(solving, at, rule.cells.n_cells)
+        off = (rule.cell_points - exact) / steps
+        # Predictions of other folds put a few records elsewhere than the rule does.
+        assert 0.05 < np.abs(off).max() < 3
+        tens = rule.p_cells / rule.p_cells.min() * np.rint(sizes.min() / 10)
+        assert np.allclose(tens, np.rint(tens))
+
+
+def test_one_record_moves_a_rounded_mean_by_a_step_at_most():
+    rng = np.random.default_rng(0)
+    points, groups = rng.uniform(size=(200, 3)), rng.integers(0, 5, 200)
+    sizes, spread = np.bincount(groups), np.ones(3)
+    before = coarse(group_means(points, groups, 5), sizes, spread)
+    points[17] = 1 - points[17]
+    moved = np.abs(coarse(group_means(points, groups, 5), sizes, spread) - before)[groups[17]]
+    assert moved.max() <= 1 / sizes[groups[17]] + 1e-12
+    assert np.array_equal(coarse(np.ones((2, 1)), np.array([3, 4]), np.zeros(1)), np.ones((2, 1)))

@@ -98,3 +98,22 @@ def test_bad_input_is_one_line(pfunnel: Run, people: Path, arguments: list[str],
     assert (ended.code, ended.out) == (2, "")
     assert words in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_a_limit_for_the_population(pfunnel: Run, people: Path) -> None:
+    head, *rows = people.read_text().splitlines()
+    people.write_text("\n".join([head, *(20 * rows)]) + "\n")
+    for limit, at_most, said in (
+        (("--max-leakage", 0.3), 0.3, "nobody learns more than 0.3 bit about sex of a new person"),
+        (("--max-success", "95%"), 0.95, "more often than 95 % of the time"),
+        (("--max-parity", "90%"), 0.9, "more than 90 % differently"),
+    ):
+        ended = pfunnel("solve", people, *SOLVE, *limit, "--population", "80%")
+        assert ended.code == 0, ended.err
+        assert said in " ".join(ended.out.split())
+        values = json.loads(pfunnel("solve", people, *SOLVE, *limit, "--population", 0.8, "--json").out)
+        assert (values["certified"]["at_most"], values["certified"]["confidence"]) == (at_most, 0.8)
+        assert values["leakage_interval"] is None
+    for limit, said in ((("--remove", "90%"), "--remove is computed"), (("--beta", 2), "pass --max-leakage")):
+        ended = pfunnel("solve", people, *SOLVE, *limit, "--population", "95%")
+        assert (ended.code, said in ended.err) == (2, True), ended.err

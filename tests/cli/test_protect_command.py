@@ -46,7 +46,7 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     assert len(released) == 6_000
     assert released["hours"].dtype == "int64"
     assert set(released["code"]) == {"007", "010"}
-    book = pd.read_csv(tmp_path / "safe-codebook.csv")
+    book = pd.read_parquet(tmp_path / "safe-codebook.parquet")
     assert book["share"].sum() == pytest.approx(1)
     written = card.read_text()
     assert "- sex: at most 0.08 bit" in written
@@ -69,6 +69,7 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     ("limit", "said"),
     [
         (("--max-success", "65%"), "sex ≤ 0.65"),
+        (("--max-advantage", "8%"), "share guessed right; for every adversary"),
         (("--max-parity", "20%"), "20.0 % apart, each with 95 % confidence"),
         (("--keep-variance", "40%"), "keeps 4"),
         ((), "no limit was set: the knee of the certified trade-off was taken"),
@@ -99,6 +100,9 @@ def test_limits_in_peoples_words(
         (("--private", "sex", "--keep-variance", "100%"), "cells themselves keep"),
         (("--private", "sex", "--task", "sex", "--max-leakage", 0.1), "both --private and the --task"),
         (("--private", "sex", "--drop", "sexe"), "no column 'sexe'"),
+        (("--private", "sex", "--keep", "sex"), "--keep names 'sex', which is private"),
+        (("--private", "sex", "--keep", "name"), "no column 'name'"),
+        (("--private", "sex", "--rule", "/dev/null/rule"), "the folder may not be written"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -158,3 +162,64 @@ def test_a_table_without_records_and_a_private_column_that_is_dropped(
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("error: --drop names 'sex', which is needed;")
     assert not safe.exists()
+
+
+def test_a_kept_column_is_handed_out_and_measured(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    people = pd.read_csv(table, dtype=str)
+    people["tall"] = np.where(people["sex"] == "male", "yes", "no")
+    people.loc[::5, "tall"] = "no"
+    people.to_csv(tmp_path / "in.csv", index=False)
+    arguments = ("--private", "sex", "--task", "rich", "--max-leakage", 0.1, "--seed", 0)
+    keep = ("--keep", "tall", "--keep", "rich", "-o", tmp_path / "safe.csv")
+    ended = pfunnel("protect", tmp_path / "in.csv", *arguments, *keep)
+    assert ended.code == 0, ended.err
+    assert "the guarantee is not about what these columns tell: tall, rich" in ended.err
+    assert "tall alone lets an attacker guess sex" in " ".join(ended.out.split())
+    released = pd.read_csv(tmp_path / "safe.csv", dtype=str)
+    assert sorted(released.columns) == ["code", "hours", "job", "rich", "tall"]
+    assert (released["tall"] == "yes").sum() == (people["tall"] == "yes").sum()
+    assert (released["rich"] == "True").sum() == (people["rich"] == "True").sum()
+    values = json.loads(pfunnel("protect", tmp_path / "in.csv", *arguments, *keep, "--json").out)
+    tall = next(one for one in values["kept"] if one["columns"] == ["tall"])
+    truth = pd.crosstab(people["tall"], people["sex"]).to_numpy().max(axis=1).sum() / 6_000
+    assert tall["guess"] == pytest.approx(truth)
+    assert [one["columns"] for one in values["kept"]] == [["tall"], ["rich"], ["tall", "rich"]]
+
+
+def test_missing_values_are_refused_or_values(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    people = pd.read_csv(table, dtype=str)
+    people.loc[people.index[6:1000:7], "sex"] = ""
+    people["age"] = np.where(np.arange(6_000) % 3, "NA", "40")
+    people.to_csv(tmp_path / "in.csv", index=False)
+    arguments = ("--private", "sex", "--max-leakage", 0.2, "--seed", 0, "-o", tmp_path / "safe.csv")
+    ended = pfunnel("protect", tmp_path / "in.csv", *arguments)
+    assert ended.code == 2
+    assert "column 'sex' is missing in 142 of 6,000 records, the first of which is record 7" in ended.err
+    assert "pass --missing letter" in ended.err
+    ended = pfunnel("protect", tmp_path / "in.csv", *arguments, "--missing", "letter")
+    assert ended.code == 0, ended.err
+    assert "taken for values: age (NA); if they do, pass --missing-text NA." in ended.err
+    assert "NA" in set(pd.read_csv(tmp_path / "safe.csv", dtype=str, keep_default_na=False)["age"])
+    ended = pfunnel("protect", tmp_path / "in.csv", *arguments, "--missing", "letter", "--missing-text", "NA")
+    assert (ended.code, "NA" in ended.err) == (0, False), ended.err
+    ages = pd.read_csv(tmp_path / "safe.csv", dtype=str, keep_default_na=False)["age"]
+    assert set(ages) == {"", "40"}
+
+
+def test_too_few_records_are_told_in_the_first_line(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    pd.read_csv(table, dtype=str).head(50).to_csv(tmp_path / "few.csv", index=False)
+    ended = pfunnel(
+        "protect", tmp_path / "few.csv", "--private", "sex", "-o", tmp_path / "safe.csv", "--seed", 0
+    )
+    assert ended.code == 0, ended.err
+    first = ended.out.splitlines()[0]
+    assert first.startswith("Every row is made in the same way and tells nothing about sex")
+    assert "with 16 records held back" in ended.out
+
+
+def test_two_tables_have_two_codebooks(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    for name in ("safe.csv", "safe.parquet"):
+        ended = pfunnel("protect", table, "--private", "sex", "-o", tmp_path / name, "--seed", 0)
+        assert ended.code == 0, ended.err
+    books = sorted(path.name for path in tmp_path.iterdir())
+    assert books == ["safe-codebook.csv", "safe-codebook.parquet", "safe.csv", "safe.parquet"]

@@ -189,12 +189,9 @@ def audit(
             return AuditReport(tuple(exact), (), meta)
     given = read_input(mechanism, X, private, Z, X_hat, task, unnamed, fingerprint_key, numeric)
     trained_on = _share_trained_on(mechanism, X)
+    if fresh_records and trained_on:
+        _refuse_known(trained_on, X)
     if told := _trained_note(trained_on):
-        if fresh_records:
-            raise InvalidInputError(
-                f"audit: fresh_records says that these records had no part in the mechanism. {told}",
-                names=("fresh_records",),
-            )
         warnings.warn(f"audit: {told}", TrainingRecordsWarning, stacklevel=2)
     fresh = SAID_FRESH if fresh_records else NO_MARKS if trained_on == 0 else ""
     plan = Plan(about, settings, given, adversaries, fresh_records)
@@ -324,6 +321,25 @@ def _share_trained_on(mechanism: Any, X: Any) -> float | None:
     except ValueError:  # beside codes from elsewhere, X need not be what the mechanism takes
         return None
     return share if isinstance(share, float) else None
+
+
+def _refuse_known(share: float, X: Any) -> None:
+    """Refuse records that are called fresh, and of which more are known from the training than by chance.
+
+    Where records of a kind equal one another, new ones equal some of the training too: as often as those
+    that are audited equal others among themselves, but not more than a fifth is taken for chance. Where
+    they do not, one that is known is not new.
+    """
+    flat = np.asarray(X).reshape(len(X), -1)
+    _, place, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
+    alike = float((counts[place.ravel()] > 1).mean())
+    if share > min(alike, TOLD_FROM):
+        percent = f"{100 * share:.2g} %" if share < TOLD_FROM else f"{10 * round(10 * share)} %"
+        raise InvalidInputError(
+            "audit: fresh_records says that these records had no part in the mechanism, and it was trained "
+            f"on about {percent} of them; audit others, or leave fresh_records out.",
+            names=("fresh_records",),
+        )
 
 
 def _trained_note(share: float | None) -> str:

@@ -124,6 +124,13 @@ def _at_most(released: Sequence[Finding], gaps: Sequence[Finding], quantity: str
     name = f"max_{quantity}"
     proofs = _ends([one for one in released if one.kind in ("exact", "upper bound")])
     least = min(proofs, key=_end, default=None)
+    if least is not None and least[0] <= limit and least[1].source == ENTROPY:
+        # Counted in these records: the population may have values that none of them has.
+        sentence = (
+            f"Passed: {quantity} is at most {_shown(*least)}, within {limit:g}: all there is to know of the "
+            "private values that these records have. Values that none of them has are not counted."
+        )
+        return Verdict(name, limit, least[0], True, False, sentence, least[1])
     if least is not None and least[0] <= limit:
         sure = "" if least[1].interval is None else f", with {100 * least[1].confidence:g} % confidence"
         sentence = (

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..errors import InvalidInputError, shortened
-from .held_out import group_means
-from .predictor import Predictor
+from .held_out import coarse, group_means, spread_of
+from .predictor import ROUNDED, Predictor
 from .stored import numbers_from, numbers_to
 
 #: A cell of fewer records is dissolved into the nearest.
@@ -192,6 +192,9 @@ def make_cells(
         space, predicted = base or make_space(how, points, private=private, task=task, rng=rng, shape=shape)
         cells, raw = _kmeans(space, space(points, predicted), n_cells, rng)
     means = group_means(points, raw, len(cells.centres))
+    if cells.kind != "kmeans":
+        sizes = np.bincount(raw, minlength=len(means))
+        cells = replace(cells, centres=coarse(means, sizes, spread_of(points)))
     cells = cells.merged(raw, means)
     return cells, cells.number[raw]
 
@@ -262,6 +265,9 @@ def _kmeans(
         found = KMeans(n, n_init=1, random_state=seed).fit(coordinates)
     centres = np.ascontiguousarray(found.cluster_centers_, dtype=np.float64)
     centres, raw = _dissolved(coordinates, centres)
+    # A rule holds the centres: each is rounded to what one of its records could move it by.
+    sizes = np.bincount(raw, minlength=len(centres))
+    centres, raw = _dissolved(coordinates, coarse(centres, sizes, spread_of(coordinates)))
     return Cells("kmeans", space, centres, np.arange(len(centres))), raw
 
 
@@ -299,9 +305,11 @@ def _tree(
     leaf = inner.children_left < 0
     number = np.where(leaf, np.cumsum(leaf) - 1, -1)
     sides = (np.where(leaf, 0, side) for side in (inner.children_left, inner.children_right))
-    nodes = np.column_stack(
-        [np.where(leaf, 0, inner.feature), np.where(leaf, 0.0, inner.threshold), *sides, number]
-    ).astype(np.float64)
+    # The tree cuts in the middle between two people: a rule holds the place to a hundredth of the spread.
+    column = np.where(leaf, 0, inner.feature)
+    unit = np.maximum(ROUNDED * points.std(axis=0), 1e-12)[column]
+    places = np.where(leaf, 0.0, np.rint(inner.threshold / unit) * unit)
+    nodes = np.column_stack([column, places, *sides, number]).astype(np.float64)
     raw = _leaves(nodes, points)
     n = int(leaf.sum())
     return Cells("tree", Space(), group_means(points, raw, n), np.arange(n), nodes), raw

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -20,9 +20,10 @@ from ..measured import Measured
 from ..measures import LEAKAGES
 from ..mechanism import Rng, TableMechanism
 from ..solution import Solution
+from .categories import in_tens
 from .cells import Cells
 from .choice import CertifiedFrontier, CertifiedPoint
-from .held_out import HeldOut, counted, group_means, weighted_auc
+from .held_out import HeldOut, coarse, counted, group_means, spread_of, weighted_auc
 from .making import Made, Plan, choose_cells, held_out_of
 from .problem import SHARES, Limits
 from .readers import ArrayReader, Reader, is_frame, taken
@@ -48,10 +49,11 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    max_leakage : float, mapping or None
+    max_leakage : float, mapping, function or None
         The limit: bits for "information", a share of people for "success" and "parity". A mapping gives each
-        private attribute a limit of its own, all certified together; a number is for their combination. None
-        takes the knee of the certified trade-off.
+        private attribute a limit of its own, all certified together; a number is for their combination. A
+        function is given the shares of the private classes among the records that solve, for limits such as
+        "5 % more than by chance". None takes the knee of the certified trade-off.
     leakage : {"information", "success", "parity"}
         What telling means: bits about Y; how often the best guess is right; how differently any decision that
         is made from the release can treat two private classes.
@@ -86,7 +88,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        max_leakage: float | Mapping[str, float] | None = 0.05,
+        max_leakage: float | Mapping[str, float] | Callable[[FloatArray], float] | None = 0.05,
         *,
         leakage: str = "information",
         n_cells: int | str = "auto",
@@ -124,7 +126,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         made = type(self)(**self.get_params(deep=False))  # a fit that fails leaves this one as it was
         made._fit(X, y if private is None else private, task, groups)
         for name in [name for name in vars(self) if name.endswith("_")]:  # of an earlier fit
-            delattr(self, name)
+            del self.__dict__[name]
         self.__dict__.update(vars(made))  # what a pipeline has put here during the fit stays
         return self
 
@@ -152,17 +154,19 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tasks = None
         if read.task is not None:
             tasks = counted(numbers, read.task.y[rows], cells.n_cells, plan.n_tasks)
-        means = group_means(sample.points, at, cells.n_cells)
+        sizes = np.bincount(at, minlength=cells.n_cells)
+        means = coarse(group_means(sample.points, at, cells.n_cells), sizes, spread_of(sample.points))
         held_out, self.score_before_ = self._held_out(plan, cells, read, reader, sample.points.mean(axis=0))
         made = Made.of_counts(plan, counts, tasks, means, held_out.counts)
         self.made_, self.held_out_, self.n_features_in_ = made, held_out, reader.n_features
         self.utility_ = plan.utility
         self.task_name_ = None if read.task is None else read.task.name
+        tens = in_tens(sizes.astype(np.float64))
         rule = CertifiedRule(
             reader,
             cells,
             TableMechanism.constant(made.problem.joint),
-            made.problem.joint.p_x,
+            tens / tens.sum(),
             means,
             plan.private.names,
             made.problem.bound(0.0),
@@ -171,7 +175,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.people_: _People | None = None
         if is_frame(read.X):
             people = taken(read.X, shaping)
-            self.people_ = _People(TableSchema.read(people, drop=list(read.hidden)), people, at)
+            self.people_ = _People(TableSchema.read(people, drop=read.unreleased), people, at)
             self.notes_ += self.people_.schema.report
         self._certify(plan, rule)
 
@@ -240,7 +244,9 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tables = None
         people = self.people_
         if people is not None:
-            tables = ColumnTables.count(people.schema, people.frame, table[people.cells])
+            weights = mechanism.sparse[people.cells]
+            tables = ColumnTables.count(people.schema, people.frame, weights)
+            tables = replace(tables, shares=rule.p_cells @ table)  # told to ten records
         self.rule_ = replace(rule, mechanism=mechanism, certificate=certificate, tables=tables)
         chance = problem.commonest()
         scored = made.tasks is not None
@@ -254,6 +260,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.score_before_,
             made.tasks is None or made.tasks.shape[1] == 2,
             certificate.value if problem.leakage == "parity" else None,
+            mechanism.n_z == 1,
         )
 
     @property
@@ -382,6 +389,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = []  # symbols are numbers 0, 1, …
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -411,7 +419,11 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 names=("confidence",),
             )
         n_cells = None if self.n_cells == "auto" else whole_number("n_cells", self.n_cells, 2)
-        limits = _checked_limits(self.max_leakage, read.private)
+        limit = self.max_leakage
+        if callable(limit):
+            y = read.private.y[read.solving]
+            limit = limit(np.bincount(y, minlength=read.private.n_classes) / len(y))
+        limits = _checked_limits(limit, read.private)
         return Plan(self.cells, n_cells, utility, self.leakage, limits, confidence, read.private, read.task)
 
     def _refuse_trained_on(self, cells: Cells, read: Read, reader: Reader, certifying: IntArray) -> None:

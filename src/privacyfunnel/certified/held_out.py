@@ -128,6 +128,21 @@ def group_means(points: FloatArray, groups: IntArray, n_groups: int) -> FloatArr
     return means
 
 
+def spread_of(points: FloatArray) -> FloatArray:
+    """How far apart two records can be in each coordinate; of a few that are far out, ten deviations."""
+    return np.asarray(np.minimum(np.ptp(points, axis=0), 10 * points.std(axis=0)))
+
+
+def coarse(means: FloatArray, sizes: IntArray, spread: FloatArray) -> FloatArray:
+    """Means of so many records each, rounded to what one of these can move them by.
+
+    Somebody who knows all records of a cell but one does not learn the last from an exact mean.
+    """
+    steps = spread / np.maximum(sizes, 1)[:, None]
+    rounded = np.rint(means / np.where(steps > 0, steps, 1.0)) * steps
+    return np.where(steps > 0, rounded, means)
+
+
 def weighted_auc(scores: FloatArray, counts: FloatArray) -> float:
     """The probability that one of class 1 has the higher score than one of class 0; ties count half."""
     _, place = np.unique(scores, return_inverse=True)

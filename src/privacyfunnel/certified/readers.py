@@ -126,6 +126,8 @@ Reader = ArrayReader | FrameReader
 def _as_array(X: Any) -> NDArray[Any]:
     if hasattr(X, "detach"):
         X = X.detach().cpu().numpy()
+    if hasattr(X, "toarray"):
+        raise InvalidInputError("X is a sparse matrix, and sparse input is not supported; pass X.toarray().")
     values = np.asarray(X)
     if values.dtype.kind not in "biuf" or values.ndim < 2 or not values.size:
         raise InvalidInputError(

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..alphabet import require_columns
+from ..alphabet import factorise, require_columns
 from ..arrays import IntArray
 from ..attributes import N_BINS, Attribute, read_attributes
 from ..errors import InvalidInputError, shortened
-from ..frames import read_frame
+from ..frames import arrow_column, read_frame
 from .material import Material
 from .readers import ArrayReader, FrameReader, Reader, is_frame, n_records, taken
 from .tables import TableSchema
@@ -37,32 +37,40 @@ class Private:
     y : (n,) array
         The combination of each record.
     notes : what was done to numbers
+    values : of (n,) arrays
+        For each attribute its values, numbered: finer than `y` where numbers are cut into classes.
     """
 
     names: tuple[str, ...]
     labels: tuple[Hashable, ...]
     y: IntArray
     notes: tuple[str, ...] = ()
+    values: tuple[IntArray, ...] = ()
 
     @property
     def n_classes(self) -> int:
         return len(self.labels)
 
     @classmethod
-    def read(cls, given: Any, n: int, rows: IntArray) -> Private:
-        """Checked; numbers are cut where those of these rows are cut into classes of equal size."""
+    def read(cls, given: Any, n: int, rows: IntArray, others: IntArray) -> Private:
+        """Checked; numbers are cut where those of these rows are cut into classes of equal size.
+
+        `rows` and `others` are the two parts, one record of each person: values are to be shared by people.
+        """
         attributes = tuple(_cut(one, rows) for one in read_attributes(given, n, name="private"))
+        people = np.concatenate([rows, others])
         if not attributes:
             raise InvalidInputError(
                 "fit: name what is private: private='column' of a frame, or a value for each record.",
                 names=("private",),
             )
         for one in attributes:
-            _check_classes(one)
+            _check_classes(one, people)
         names = tuple(one.name for one in attributes)
         notes = tuple(_said(one, "private") for one in attributes if one.is_numeric)
+        values = tuple(_numbered(one) for one in attributes)
         if len(attributes) == 1:
-            return cls(names, attributes[0].classes, attributes[0].y, notes)
+            return cls(names, attributes[0].classes, attributes[0].y, notes, values)
         code = np.zeros(n, dtype=np.int64)
         for one in attributes:
             code = code * one.n_classes + one.y
@@ -74,9 +82,13 @@ class Private:
                 value, number = divmod(value, one.n_classes)
                 parts.append(one.classes[number])
             labels.append(tuple(reversed(parts)))
-        combined = cls(names, tuple(labels), y.astype(np.intp), notes)
-        _check_rare(" × ".join(names), combined.labels, combined.y)
+        combined = cls(names, tuple(labels), y.astype(np.intp), notes, values)
+        _check_rare(" × ".join(names), combined.labels, combined.y, people)
         return combined
+
+
+def _numbered(one: Attribute) -> IntArray:
+    return one.y if one.values is None else np.unique(one.values, return_inverse=True)[1].astype(np.intp)
 
 
 def _cut(one: Attribute, rows: IntArray) -> Attribute:
@@ -117,11 +129,10 @@ def _said(one: Attribute, what: str) -> str:
     )
 
 
-def _check_classes(one: Attribute) -> None:
+def _check_classes(one: Attribute, people: IntArray) -> None:
     if one.n_classes < 2:
         raise InvalidInputError(
-            f"private {one.name} is the same for every record ({shortened(one.classes[0])}); there is "
-            "nothing to protect.",
+            f"private {one.name} is the same for every record; there is nothing to protect.",
             names=("private",),
         )
     if one.n_classes == len(one.y):
@@ -130,11 +141,12 @@ def _check_classes(one: Attribute) -> None:
             "such a column out of the release, or name a property that people share.",
             names=("private",),
         )
-    _check_rare(one.name, one.classes, one.y)
+    _check_rare(one.name, one.classes, one.y, people)
 
 
-def _check_rare(name: str, labels: Sequence[Hashable], y: IntArray) -> None:
-    counts = np.bincount(y, minlength=len(labels))
+def _check_rare(name: str, labels: Sequence[Hashable], y: IntArray, people: IntArray) -> None:
+    """Refuse too many values, and those of too few people; `people` are rows, one of each."""
+    counts = np.bincount(y[people], minlength=len(labels))
     if len(labels) > MOST_CLASSES:
         raise InvalidInputError(
             f"private {name} has {len(labels):,} different values; at most {MOST_CLASSES} can be protected, "
@@ -144,10 +156,12 @@ def _check_rare(name: str, labels: Sequence[Hashable], y: IntArray) -> None:
     rare = int(counts.argmin())
     fewest = int(counts[rare])
     if fewest < LEAST_IN_CLASS:
+        one = fewest == 1
+        what = ("record" if one else "records") if len(people) == len(y) else "person" if one else "people"
         raise InvalidInputError(
-            f"private {name}: the value {shortened(labels[rare])} has {fewest} record"
-            f"{'s' * (fewest != 1)}, too few to say anything about; group private values so that each "
-            f"has {LEAST_IN_CLASS} or more.",
+            f"private {name}: the value {shortened(labels[rare])} has {fewest} {what}, too few "
+            "to say anything about; group private values so that each has"
+            f" {LEAST_IN_CLASS} or more.",
             names=("private",),
         )
 
@@ -186,6 +200,7 @@ class Read:
     solving, certifying : rows of the two parts
     hidden : names of the columns of X that are never released: what is private, and who people are
     target : name of the column of X that is the task: released, and no input
+    copies : names of the columns of X that are private values under another name, hidden too
     """
 
     X: Any
@@ -196,6 +211,7 @@ class Read:
     certifying: IntArray
     hidden: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, X: Any, private: Any, task: Any, groups: Any, rng: np.random.Generator) -> Read:
@@ -228,15 +244,19 @@ class Read:
                 names=("private", "task"),
             )
         solving, certifying = split_records(n, owner[0].y if owner else None, rng)
+        private_ = Private.read(values[0], n, solving, certifying)
+        hidden = (*named[0], *named[2])
+        same = _copies(X, private_, solving, (*hidden, *named[1])) if is_frame(X) else ()
         return cls(
             X,
             n,
-            Private.read(values[0], n, solving),
+            private_,
             read_task(values[1], n, solving),
             solving,
             certifying,
-            (*named[0], *named[2]),
+            (*hidden, *same),
             named[1],
+            same,
         )
 
     @property
@@ -244,6 +264,12 @@ class Read:
         if self.task is None or not self.task.is_numeric:
             return self.private.notes
         return (*self.private.notes, f"task {self.task.name} is a number, cut into classes of equal size.")
+
+    @property
+    def unreleased(self) -> dict[str, str]:
+        """Why columns of X are not released, by their names."""
+        copies = dict.fromkeys(self.copies, "it is the private column itself, or tells the same")
+        return dict.fromkeys(self.hidden, "as asked") | copies
 
     def reader(self, rows: IntArray) -> Reader:
         """How records become points; what depends on the data is learned from these rows."""
@@ -254,6 +280,31 @@ class Read:
     def material(self, reader: Reader, rows: IntArray) -> Material:
         t = None if self.task is None else self.task.y[rows]
         return Material(reader.points(taken(self.X, rows)), self.private.y[rows], t)
+
+
+def _copies(X: Any, private: Private, rows: IntArray, known: Sequence[str]) -> tuple[str, ...]:
+    """Columns whose values go one to one with those of a private attribute, or that have its name.
+
+    Found on the records that solve: those that certify have no part in what is released.
+    """
+    frame = read_frame(taken(X, rows), "fit")
+    found = []
+    for name in frame.columns:
+        if name in known:
+            continue
+        if name in private.names or any(_one_to_one(frame[name], values[rows]) for values in private.values):
+            found.append(name)
+    return tuple(found)
+
+
+def _one_to_one(series: Any, numbers: IntArray) -> bool:
+    """Whether each value of a column goes with one of these numbers, and the other way round."""
+    n_there, column = len(np.unique(numbers)), arrow_column(series)
+    if n_there < 2 or column is None or series.n_unique() != n_there:
+        return False
+    _, codes = factorise(column)
+    pairs = codes.astype(np.int64) * (int(numbers.max()) + 1) + numbers
+    return len(np.unique(pairs)) == n_there
 
 
 def _names(X: Any, given: Any, what: str) -> tuple[str, ...]:

@@ -60,6 +60,8 @@ def save_funnel(funnel: CertifiedFunnel, path: Path_) -> None:
     """Write a fitted funnel into a folder: for its owner alone."""
     made, problem, held_out = funnel.made_, funnel.made_.problem, funnel.held_out_
     settings = {name: value for name, value in funnel.get_params().items() if name != "random_state"}
+    if callable(settings["max_leakage"]):
+        settings["max_leakage"] = funnel.certificate_.value
     if not isinstance(settings["cells"], str):
         settings["cells"] = "kmeans"
     tasks = {"solved": made.tasks, "held_out": held_out.tasks}

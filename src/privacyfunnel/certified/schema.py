@@ -46,13 +46,13 @@ class TableSchema:
     dropped: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, frame: Any, drop: str | Sequence[str] = ()) -> TableSchema:
+    def read(cls, frame: Any, drop: str | Sequence[str] | Mapping[str, str] = ()) -> TableSchema:
         """The schema of a frame without some columns, such as the private ones.
 
         Parameters
         ----------
         frame : pandas, polars or pyarrow frame
-        drop : names of columns
+        drop : names of columns, or a mapping from them to why
             To be left out.
 
         Raises
@@ -61,8 +61,8 @@ class TableSchema:
             The frame has fewer than ten records, an infinite number, or no column that can be released.
         """
         data = read_frame(frame, "TableSchema")
-        names = as_names(drop)
-        require_columns(names, data.columns, "TableSchema")
+        reasons = drop if isinstance(drop, Mapping) else dict.fromkeys(as_names(drop), "as asked")
+        require_columns(tuple(reasons), data.columns, "TableSchema")
         if len(data) < LEAST_RECORDS:
             raise InvalidInputError(
                 f"TableSchema: the frame has {len(data)} records and values are released that at least "
@@ -71,7 +71,7 @@ class TableSchema:
         columns: list[Column] = []
         dropped: dict[str, str] = {}
         for name in data.columns:
-            found = "as asked" if name in names else _read_column(name, data[name])
+            found = reasons[name] if name in reasons else _read_column(name, data[name])
             if isinstance(found, str):
                 dropped[name] = found
             else:

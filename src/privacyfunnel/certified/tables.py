@@ -20,7 +20,7 @@ symbol z stands for, each by its probability P(z|record). Only numbers of at lea
 
 So what a reader learns about a value is shared by ten records, extremes included. It is a threshold, as in
 k-anonymity: it keeps single people's unusual values out, and is no differential privacy. A symbol's own share
-of records is told as it is.
+of records is told as it was counted; a `CertifiedRule` tells it to ten records a cell.
 """
 
 from __future__ import annotations

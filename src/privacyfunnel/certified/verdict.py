@@ -43,6 +43,8 @@ class Verdict:
     is_auc : bool
     gap : float, optional
         The largest difference between two private classes that a decision from the release can make.
+    silent : bool
+        Whether there is one symbol alone, for everybody.
     """
 
     guesses: tuple[Guess, ...]
@@ -54,8 +56,16 @@ class Verdict:
     score_before: float | None = None
     is_auc: bool = True
     gap: float | None = None
+    silent: bool = False
 
     def __str__(self) -> str:
+        if self.silent:
+            names = " or ".join(one.name for one in self.guesses)
+            return (
+                f"Every row is made in the same way and tells nothing about {names}, and nothing else about "
+                f"its person either: with {self.n:,} records held back, no release that tells more could be "
+                "certified. Use more records, or allow more."
+            )
         told = [
             f"{one.name} right more often than {100 * one.at_most:.1f} % of the time "
             f"({100 * one.chance:.1f} % without it)"

@@ -45,20 +45,25 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
 def check_folder(output: str, inputs: Sequence[str], *, encoder: bool = False) -> None:
     """Refuse, before any work, a folder that cannot be written or holds something else; for an encoder,
     anything else."""
+    check_new_folder(output, inputs)
+    from ..learned.saving import ENCODER_KIND, KIND, refuse_foreign
+
+    refuse_foreign(Path(output), ENCODER_KIND if encoder else KIND)
+
+
+def check_new_folder(output: str, inputs: Sequence[str]) -> None:
+    """Refuse, before any work, a folder that cannot be written, or is a file that is read or written."""
     real = os.path.realpath(output)
     if real in map(os.path.realpath, inputs):
         raise InvalidInputError(f"{output}: this is what the command reads; give the output another name.")
     if os.path.exists(real) and not os.path.isdir(real):
-        raise DataFileError(f"{output}: this is a file; name a folder for the model.")
+        raise DataFileError(f"{output}: this is a file; name a folder.")
     while not os.path.exists(real):
         real = os.path.dirname(real)
     if not os.path.isdir(real) or not os.access(real, os.W_OK):
         raise DataFileError(
             f"{output}: the folder may not be written; choose another one or change its permissions."
         )
-    from ..learned.saving import ENCODER_KIND, KIND, refuse_foreign
-
-    refuse_foreign(Path(output), ENCODER_KIND if encoder else KIND)
 
 
 def load_estimator(path: str) -> Releasing:

@@ -91,6 +91,8 @@ def _print(data: str, found: Inspection) -> None:
     if found.private and (names := found.advised("protect")):
         first, named = names[0], "".join(f" --private {quote(name)}" for name in found.private)
         parts.append(f"Next: pfunnel solve {quote(data)} --public {quote(first)}{named} --max-leakage 0.01")
+        if len(names) > 1:
+            parts.append(f"Or the whole table: pfunnel protect {quote(data)}{named} --output safe.csv")
     show(*parts)
 
 

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InvalidInputError, shortened
 from . import options
-from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
+from .budget import share
+from .checks import (
+    check_delimiter,
+    check_new_folder,
+    check_outputs,
+    check_spreadsheet_safe,
+    check_table_name,
+    is_csv,
+)
 from .options import Option, columns
+from .protect_inputs import read_table, without_gaps
+from .running import warn
 
 if TYPE_CHECKING:
     from ..certified import CertifiedFunnel
-
-
-def _share(value: Any) -> Any:
-    """70% and .7 as 0.7."""
-    if value is None:
-        return None
-    text = str(value).strip()
-    try:
-        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        number = -1.0
-    if not 0 < number <= 1:
-        raise typer.BadParameter(f"it must be a share such as 70% or 0.7, and is {text}")
-    return number
 
 
 LIMITS = {
@@ -38,19 +33,25 @@ LIMITS = {
         "Limit: how often anybody can be right about it, such as 70%.",
         kind=str,
         metavar="SHARE",
-        check=_share,
+        check=share,
+    ),
+    "max_advantage": Option(
+        "Limit: the same, as what the release may add to the share of right guesses without it, such as 5%.",
+        kind=str,
+        metavar="SHARE",
+        check=share,
     ),
     "max_parity": Option(
         "Limit: how differently any decision made from the release can treat two groups, such as 10%.",
         kind=str,
         metavar="SHARE",
-        check=_share,
+        check=share,
     ),
     "keep_variance": Option(
         "Instead: the least telling release that keeps this share of the variance, such as 50%.",
         kind=str,
         metavar="SHARE",
-        check=_share,
+        check=share,
     ),
 }
 MORE = {
@@ -62,6 +63,24 @@ MORE = {
         metavar="COLUMN",
     ),
     "drop": columns("Leave this column out altogether. Repeat for several.", "none"),
+    "keep": columns(
+        "Hand this column out as it is, beside the others: what it tells, alone and with the release, is "
+        "measured. It is no part of what is protected. Repeat for several.",
+        "none",
+    ),
+    "missing": Option(
+        "What a missing private value or task (in CSV an empty field) is: an error, or a value of its own.",
+        kind=str,
+        choices=("error", "letter"),
+        value="error",
+    ),
+    "missing_text": Option(
+        "A text that means a missing value in the CSV file, such as NA. Repeat for several.",
+        "none",
+        str,
+        metavar="TEXT",
+        several=True,
+    ),
     "records": Option(
         "What stands for a symbol: each column drawn from what is usual for it, its average or commonest "
         "values, or its number.",
@@ -116,32 +135,35 @@ def protect(
     once and hand out the result: a second release of the same people tells more.
     """
     from .output import print_json
+    from .protected import card_of, print_protected
 
     begun = time.perf_counter()
     named = [name for name in LIMITS if given[name] is not None]
     if len(named) > 1:
         raise InvalidInputError(f"pass one of {', '.join(LIMITS)}; got {' and '.join(named)}.", names=LIMITS)
-    for name in given["drop"] or ():
-        if name in [*private, given["task"], given["groups"]]:
-            raise InvalidInputError(
-                f"drop names {shortened(name)}, which is needed; the private column, the task and the groups "
-                "are left out of what is released without it.",
-                names=("drop",),
-            )
-    book = f"{output.removesuffix('.gz').rpartition('.')[0]}-codebook.csv"
+    keep = tuple(dict.fromkeys(given["keep"] or ()))
+    _check_names(private, given, keep)
+    book = _beside(output)
     check_outputs([output, book, given["card"]], [data])
+    if given["rule"] is not None:
+        check_new_folder(given["rule"], [data, output, book])
     check_table_name(output)
     check_spreadsheet_safe(spreadsheet_safe, output)
     check_delimiter(delimiter, [data, output])
-    frame = _read(data, delimiter, [*private, given["task"], given["groups"]], given["drop"] or ())
+    frame = read_table(data, delimiter, [*private, given["task"], given["groups"], *keep], given)
+    frame = without_gaps(data, frame, [*private, *([given["task"]] if given["task"] else [])], given)
     try:
-        funnel = _fitted(frame, private, named, given)
+        funnel = _fitted(
+            frame.drop_columns([name for name in keep if name != given["task"]]), private, named, given
+        )
     except InvalidInputError as error:
         raise type(error)(f"{data}: {error}", names=error.names) from None
     told = _before_and_after(funnel, frame, private)
+    if keep:
+        warn(f"the guarantee is not about what these columns tell: {', '.join(keep)}.")
     if given["rule"] is not None:
         funnel.save(given["rule"], part="release")
-    n_records = _write(funnel, frame, output, book, given["records"], delimiter, spreadsheet_safe)
+    n_records = _write(funnel, frame, output, book, given["records"], keep, delimiter, spreadsheet_safe)
     values = {
         "command": "protect",
         "data": data,
@@ -160,6 +182,9 @@ def protect(
         "kept_by_column": funnel.kept_by_column(),
         "task_score": funnel.verdict_.score,
         "task_score_before": funnel.verdict_.score_before,
+        "keep": list(keep),
+        "kept": _kept(funnel, frame, private, keep),
+        "chance": float(funnel.made_.problem.joint.p_y.max()),
         "n_records": n_records,
         "output": output,
         "codebook": book,
@@ -171,23 +196,34 @@ def protect(
     if given["card"] is not None:
         from ..persistence import write_atomic
 
-        write_atomic(given["card"], _card(values))
+        write_atomic(given["card"], card_of(values))
     if as_json:
         print_json(values)
     else:
-        _print(values)
+        print_protected(values)
 
 
-def _read(data: str, delimiter: str | None, wanted: Sequence[str | None], drop: Sequence[str]) -> Any:
-    from ..files import open_table
-    from ..files.typed import read_typed
+def _check_names(private: Sequence[str], given: dict[str, Any], keep: Sequence[str]) -> None:
+    """Refuse columns that are dropped or kept and cannot be."""
+    for name in given["drop"] or ():
+        if name in [*private, given["task"], given["groups"], *keep]:
+            raise InvalidInputError(
+                f"drop names {shortened(name)}, which is needed; the private column, the task and the groups "
+                "are left out of what is released without it.",
+                names=("drop",),
+            )
+    if hidden := [name for name in keep if name in private]:
+        raise InvalidInputError(
+            f"keep names {shortened(hidden[0])}, which is private; leave it out.", names=("keep",)
+        )
 
-    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
-    table.require([*(name for name in wanted if name is not None), *drop])
-    frame = read_typed(table)
-    if not len(frame):
-        raise InvalidInputError(f"{data}: there are no records; pass a table with at least one row.")
-    return frame.drop_columns(list(drop)) if drop else frame
+
+def _beside(output: str) -> str:
+    """The name of the codebook: that of the table with its own ending, so that no two tables share one."""
+    stem, dot, ending = output.rpartition(".")
+    if ending.lower() == "gz":
+        stem, dot, ending = stem.rpartition(".")
+    return f"{stem}-codebook{dot}{ending}"
 
 
 def _fitted(
@@ -196,10 +232,12 @@ def _fitted(
     from ..certified import CertifiedFunnel
 
     limit = named[0] if named else None
-    leakage = {"max_success": "success", "max_parity": "parity"}.get(limit or "", "information")
+    shares = {"max_success": "success", "max_advantage": "success", "max_parity": "parity"}
+    leakage = shares.get(limit or "", "information")
     by_variance = limit == "keep_variance"
+    most = None if limit is None or by_variance else given[limit]
     funnel = CertifiedFunnel(
-        None if limit is None or by_variance else given[limit],
+        _above_chance(most) if limit == "max_advantage" else most,
         leakage=leakage,
         n_cells=given["n_cells"] or "auto",
         utility="distance" if by_variance else None,
@@ -207,6 +245,36 @@ def _fitted(
         random_state=given["seed"],
     ).fit(frame, private=list(private), task=given["task"], groups=given["groups"])
     return funnel.choose(keep_variance=given["keep_variance"]) if by_variance else funnel
+
+
+def _above_chance(advantage: Any) -> Callable[[Any], float]:
+    return lambda shares: min(float(shares.max()) + advantage, 1.0)
+
+
+def _kept(
+    funnel: CertifiedFunnel, frame: Any, private: Sequence[str], keep: Sequence[str]
+) -> list[dict[str, Any]]:
+    """What each kept column, and all of them together, tell alone and beside the symbol, on these records."""
+    if not keep:
+        return []
+    from ..joint import Joint
+    from .problem import measured_kept
+
+    rule = funnel.rule_
+    cell = "cell"
+    while cell in frame.column_names:
+        cell += "_"
+    cells = frame.select([*private, *keep]).append_column(cell, [rule.cells_of(frame)])
+    groups = [(name,) for name in keep] + ([tuple(keep)] if len(keep) > 1 else [])
+    joints = {}
+    for names in groups:
+        try:
+            joints[names] = Joint.from_frame(
+                cells, public=[cell, *names], private=list(private), missing="letter", max_letters=1_000_000
+            )
+        except InvalidInputError as error:
+            warn(f"what {' and '.join(names)} tells beside the release was not measured: {error}")
+    return measured_kept(rule.mechanism, joints)
 
 
 def _before_and_after(funnel: CertifiedFunnel, frame: Any, private: Sequence[str]) -> list[dict[str, Any]]:
@@ -249,6 +317,7 @@ def _write(
     output: str,
     book: str,
     records: str,
+    keep: Sequence[str],
     delimiter: str | None,
     spreadsheet_safe: bool,
 ) -> int:
@@ -263,95 +332,7 @@ def _write(
         shuffle=True,
     ) as writer:
         for start in range(0, len(frame), BATCH_ROWS):
-            writer.write(funnel.release(frame.slice(start, BATCH_ROWS), records=records))
+            writer.write(funnel.release(frame.slice(start, BATCH_ROWS), records=records, keep=keep))
     with open_writer(book, spreadsheet_safe=spreadsheet_safe) as writer:
         writer.write(funnel.describe())
     return len(frame)
-
-
-def _print(values: dict[str, Any]) -> None:
-    from .output import plural, print_facts
-
-    unit = " bit" if values["leakage"] == "information" else ""
-    limits = ", ".join(f"{name} ≤ {value:.4g}{unit}" for name, value in values["certificate"].items())
-    words = {
-        "information": "bits learned",
-        "success": "share guessed right",
-        "parity": "difference of groups",
-    }
-    chosen = {
-        "knee": "no limit was set: the knee of the certified trade-off was taken",
-        "keep_variance": "the least telling of the certified trade-off that keeps so much",
-    }.get(values["limit"], words[values["leakage"]])
-    facts = [
-        (
-            "Guaranteed",
-            limits,
-            f"{chosen}; for every adversary, {100 * values['confidence']:g} %, by "
-            f"{plural(values['n_certifying'], 'record')} that had no part in it",
-        )
-    ]
-    for i, one in enumerate(values["told"]):
-        facts.append(
-            (
-                "Told" if i == 0 else "",
-                f"{one['column']}: ≈ {one['before']:.4f} → ≈ {one['after']:.4f} bit",
-                "by itself about " + " × ".join(values["private"]) + ", estimated on these records"
-                if i == 0
-                else "",
-            )
-        )
-    kept = sorted(values["kept_by_column"].items(), key=lambda item: -item[1])
-    facts += [
-        (
-            "Kept",
-            f"{100 * values['variance_kept']:.0f} % of the variance",
-            "; ".join(f"{name} {100 * max(share, 0):.0f} %" for name, share in kept),
-        ),
-        (
-            "Rule",
-            f"{plural(values['n_cells'], 'kind')} of records → {plural(values['n_symbols'], 'symbol')}",
-            "",
-        ),
-        *[("Column", note, "") for note in values["notes"] if "left out" in note or "number:" in note],
-        ("Saved", values["output"], f"{plural(values['n_records'], 'row')} in random order"),
-        ("Codebook", values["codebook"], "what each symbol stands for"),
-    ]
-    if values["rule"]:
-        facts.append(
-            (
-                "Rule for new",
-                values["rule"],
-                f"pfunnel release NEW.csv --rule {values['rule']} --output safe.csv",
-            )
-        )
-    facts += [("Card", values["card"], "")] if values["card"] else []
-    facts.append(("Time", f"{values['seconds']:.1f} s", ""))
-    print_facts(values["verdict"], facts)
-
-
-def _card(values: dict[str, Any]) -> str:
-    unit = " bit" if values["leakage"] == "information" else ""
-    guaranteed = [f"- {name}: at most {value:.4g}{unit}" for name, value in values["certificate"].items()]
-    lines = [
-        f"# Release card: {os.path.basename(values['output'])}",
-        "",
-        values["verdict"],
-        "",
-        f"Guaranteed with {100 * values['confidence']:g} % confidence, against every adversary, by "
-        f"{values['n_certifying']:,} records that had no part in making the rule:",
-        "",
-        *guaranteed,
-        "",
-        "This and the sentence above hold with this confidence each, not together. "
-        "It is about one release of a new person's row from the same population, averaged over people. It is "
-        "not about a second release of the same people, about other populations, about columns handed out "
-        "beside the table, or about attributes that nobody named. Texts, and ranges that numbers and dates "
-        "were drawn from, are shared by 10 records or more.",
-        "",
-        "| column | variance kept |",
-        "|---|---|",
-        *[f"| {name} | {100 * max(share, 0):.0f} % |" for name, share in values["kept_by_column"].items()],
-        "",
-    ]
-    return "\n".join(lines)

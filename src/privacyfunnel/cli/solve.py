@@ -10,7 +10,7 @@ import typer
 from ..errors import InvalidInputError
 from ..uncertainty import LEVEL
 from . import options
-from .budget import BUDGETS, Budget
+from .budget import BUDGETS, Budget, share
 from .checks import check_outputs, raise_if_interrupted
 from .measures import (
     MEASURES,
@@ -27,6 +27,7 @@ from .problem import Problem, kept_facts, measured_kept
 
 if TYPE_CHECKING:
     from ..joint import Joint
+    from ..measured import Measured
     from ..solution import Solution
 
 
@@ -42,6 +43,14 @@ TARGETS = {
     ),
     **BUDGETS,
 }
+POPULATION = Option(
+    "Certify the limit for new people, against every adversary, with this confidence, such as 95%: a third "
+    "of the records is held back for it. Needs --max-leakage, --max-success or --max-parity.",
+    "not certified",
+    str,
+    metavar="SHARE",
+    check=share,
+)
 KEEP = columns(
     "A column that is to be handed out beside z: what it tells, alone and with z, is measured. Repeat for "
     "several."
@@ -49,7 +58,7 @@ KEEP = columns(
 
 
 @options.with_options({**options.SOLVING, **options.READING}, before="delimiter")
-@options.with_options({**TARGETS, **MEASURES, "keep": KEEP}, before="method")
+@options.with_options({**TARGETS, "population": POPULATION, **MEASURES, "keep": KEEP}, before="method")
 def solve(
     data: options.Data,
     public: options.Public,
@@ -83,6 +92,12 @@ def solve(
             f"{' and '.join(named) or 'none'}.",
             names=targets,
         )
+    if more["population"] is not None and named[0] in ("max_advantage", "remove"):
+        raise InvalidInputError(
+            f"population is about a limit that was fixed beforehand, and {named[0]} is computed from all "
+            "records, those that certify too; pass max_leakage, max_success or max_parity.",
+            names=("population", *TARGETS),
+        )
     more["delimiter"] = delimiter
     problem = Problem(data, public, private, [method], more, more["keep"] or ())
     check_outputs([output], [data])
@@ -100,7 +115,7 @@ def solve(
             "them out.",
             names=(budget.kind, "leakage"),
         )
-    solution = find(joint, method=method, **{**problem.settings, **asked})
+    solution = find(joint, method=method, population=more["population"], **{**problem.settings, **asked})
     raise_if_interrupted([solution.status])
     values = _values(data, joint, solution, more["seed"]) | {"output": output}
     values["asked"] = {name: targets[name] for name in named}
@@ -118,7 +133,7 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
     from .output import joint_values
 
     interval = None
-    if solution.measures.leakage == "information":
+    if solution.measures.leakage == "information" and solution.certified is None:
         found = solution.leakage_interval(level=LEVEL, rng=seed)
         interval = {"level": found.level, "low": found.low, "high": found.high, "method": found.method}
     return {
@@ -131,6 +146,7 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
         "utility": solution.utility,
         "leakage": solution.leakage,
         "leakage_interval": interval,
+        "certified": None if solution.certified is None else _certified(solution.certified),
         "scale": {**solution.measures.scale.to_dict(), "task": list(joint.t_names)},
         "objective": solution.objective,
         "lower_bound": solution.lower_bound,
@@ -142,6 +158,10 @@ def _values(data: str, joint: Joint, solution: Solution, seed: int | None) -> di
         "seconds": solution.seconds,
         "notes": list(solution.notes),
     }
+
+
+def _certified(bound: Measured) -> dict[str, Any]:
+    return {"at_most": bound.value, "confidence": bound.confidence, "n_records": bound.n_samples}
 
 
 def _print(values: dict[str, Any], solution: Solution, asked_method: str, budget: Budget | None) -> None:
@@ -196,7 +216,9 @@ def _headline(values: dict[str, Any], solution: Solution) -> str:
     from .output import bits, plural
 
     interval = values["leakage_interval"]
-    if interval is None:
+    if solution.certified is not None:
+        told = _certified_sentence(solution, solution.certified)
+    elif interval is None:
         told = told_sentence(solution)
     else:
         told = (
@@ -206,3 +228,14 @@ def _headline(values: dict[str, Any], solution: Solution) -> str:
         )
     lift = "" if solution.measures.max_lift is None else f" {lift_sentence(solution)}"
     return f"{kept_sentence(solution)} {told}{lift}"
+
+
+def _certified_sentence(solution: Solution, bound: Measured) -> str:
+    """What holds for new people, in words."""
+    private, share = " × ".join(solution.joint.y_names), f"{100 * bound.value:.4g} %"
+    told = {
+        "information": f"nobody learns more than {bound.value:g} bit about {private} of a new person",
+        "success": f"nobody is right about {private} of a new person more often than {share} of the time",
+        "parity": f"no rule on z treats two groups of {private} more than {share} differently",
+    }[solution.measures.leakage]
+    return f"With {100 * (bound.confidence or 0):g} % confidence {told}, whatever he knows."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidInputError, shortened
@@ -14,8 +14,16 @@ from .csv_files import CsvFile
 _NUMBER = r"(?i)^[+-]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)$"
 
 
+#: Texts by which programs write that a value is missing.
+GAPS = ("NA", "N/A", "n/a", "NULL", "null", "NaN", "?")
+
+
 def read_typed(
-    table: TableFile, types: Mapping[str, Any] | None = None, *, progress: bool | None = None
+    table: TableFile,
+    types: Mapping[str, Any] | None = None,
+    *,
+    gaps: Sequence[str] = (),
+    progress: bool | None = None,
 ) -> Any:
     """All records as a pyarrow Table. Columns of a CSV file whose texts are all numbers become numbers.
 
@@ -24,6 +32,7 @@ def read_typed(
     table : TableFile
     types : mapping from column to the type of Arrow it must have, optional
         Of a CSV file: those of other columns are found from their texts.
+    gaps : texts of a CSV file that mean a missing value, besides the empty one
     """
     import pyarrow as pa
 
@@ -31,7 +40,33 @@ def read_typed(
     with progress_bar(f"Reading {os.path.basename(table.path)}", progress) as report:
         batches = list(table.batches(names, letters=names, report=report))
     found = pa.Table.from_batches(batches, schema=table.schema(names))
-    return typed(found, table, types)
+    return typed(_with_gaps(found, gaps) if gaps and isinstance(table, CsvFile) else found, table, types)
+
+
+def gaps_in(frame: Any) -> dict[str, str]:
+    """By column a text that often means a missing value, where a column of texts has one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = {}
+    for name in frame.column_names:
+        if pa.types.is_string(frame[name].type) or pa.types.is_large_string(frame[name].type):
+            there = pc.unique(frame[name].filter(pc.is_in(frame[name], pa.array(GAPS, frame[name].type))))
+            if len(there):
+                found[name] = there[0].as_py()
+    return found
+
+
+def _with_gaps(frame: Any, gaps: Sequence[str]) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {}
+    for name in frame.column_names:
+        column = frame[name]
+        meant = pc.is_in(column, pa.array(gaps, column.type))
+        columns[name] = pc.if_else(meant, pa.scalar(None, column.type), column)
+    return pa.table(columns)
 
 
 def typed(found: Any, table: TableFile, types: Mapping[str, Any] | None = None) -> Any:

@@ -14,8 +14,9 @@ from ..measured import Estimate, Interval
 
 #: Share of H(Y) from which on a column gives Y away, and below which it may stay.
 GIVES_AWAY, HARMLESS = 0.5, 0.01
-#: A value whose records are of one class so often is as good as the class itself; so many of all records.
-CERTAIN, CERTAIN_RECORDS = 0.99, 0.05
+#: A value is as good as a class where records of others are so rare in it, and so much rarer than anywhere:
+#: where nine of ten are of the class anyway, 99 of 100 are no news. So many of all records.
+OTHERS, RARER, CERTAIN_RECORDS = 0.01, 0.02, 0.05
 
 
 def told_bits(table: IntArray, confidence: float) -> Estimate:
@@ -76,10 +77,9 @@ def _without_rare(table: IntArray) -> tuple[FloatArray, FloatArray]:
 def advice_for(table: IntArray, bits: Estimate, whole: float) -> tuple[str, str, float]:
     """What to do with a column, why, and the share of the records that it is certain about."""
     n, sizes = int(table.sum()), table.sum(axis=1)
-    largest = table.max(axis=1)
-    shares = table.sum(axis=0) / n
-    unusual = shares[table.argmax(axis=1)] < 1 - 2 * (1 - CERTAIN)
-    sure = (sizes >= LEAST_RECORDS) & (largest >= CERTAIN * sizes) & unusual
+    others = sizes - table.max(axis=1)
+    usual = 1 - table.sum(axis=0)[table.argmax(axis=1)] / n
+    sure = (sizes >= LEAST_RECORDS) & (others <= np.minimum(OTHERS, RARER * usual) * sizes)
     certain = float(sizes[sure].sum()) / n
     low, high = bits.interval
     if low >= GIVES_AWAY * whole or (certain >= CERTAIN_RECORDS and low > HARMLESS * whole):

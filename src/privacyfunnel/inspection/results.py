@@ -33,7 +33,8 @@ class InspectedColumn:
     guessed : Estimate, optional
         How often the private value is guessed from this column alone, by who knows all other records.
     certain : float, optional
-        Share of the records whose value goes with one private value in 99 of 100 records or more.
+        Share of the records whose value goes with one private value in 99 of 100 records or more, and in so
+        many more than usual: other private values are a fiftieth as frequent as among all records.
     advice : {"drop", "protect", "keep", ""}
     reason : str
         Why, in a few words.

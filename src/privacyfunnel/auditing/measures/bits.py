@@ -52,7 +52,10 @@ def attribute_findings(about: About, attribute: Attribute, judged: IntArray) -> 
     if attribute.n_classes < 2:
         return found
     if attribute.values is None:
-        notes = "H(Y): nothing can tell more about Y than there is to know."
+        notes = (
+            "H(Y): nothing can tell more about Y than there is to know; values that none of these records "
+            "has are not counted."
+        )
         whole = about.of(source=ENTROPY, notes=notes)
         found.append(whole.upper("leakage", *_entropy(counts, about.confidence)))
     return found + class_gaps(about, attribute, judged)

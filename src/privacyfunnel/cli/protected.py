@@ -1,0 +1,101 @@
+"""What 'pfunnel protect' says: the summary and the card of a release."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+def print_protected(values: dict[str, Any]) -> None:
+    from .output import plural, print_facts
+    from .problem import kept_facts
+
+    unit = " bit" if values["leakage"] == "information" else ""
+    limits = ", ".join(f"{name} ≤ {value:.4g}{unit}" for name, value in values["certificate"].items())
+    words = {
+        "information": "bits learned",
+        "success": "share guessed right",
+        "parity": "difference of groups",
+    }
+    chosen = {
+        "knee": "no limit was set: the knee of the certified trade-off was taken",
+        "keep_variance": "the least telling of the certified trade-off that keeps so much",
+    }.get(values["limit"], words[values["leakage"]])
+    facts = [
+        (
+            "Guaranteed",
+            limits,
+            f"{chosen}; for every adversary, {100 * values['confidence']:g} %, by "
+            f"{plural(values['n_certifying'], 'record')} that had no part in it",
+        )
+    ]
+    for i, one in enumerate(values["told"]):
+        facts.append(
+            (
+                "Told" if i == 0 else "",
+                f"{one['column']}: ≈ {one['before']:.4f} → ≈ {one['after']:.4f} bit",
+                "by itself about " + " × ".join(values["private"]) + ", estimated on these records"
+                if i == 0
+                else "",
+            )
+        )
+    kept = sorted(values["kept_by_column"].items(), key=lambda item: -item[1])
+    facts += [
+        (
+            "Kept",
+            f"{100 * max(values['variance_kept'], 0):.0f} % of the variance",
+            "; ".join(f"{name} {100 * max(share, 0):.0f} %" for name, share in kept),
+        ),
+        *kept_facts(values["kept"], " × ".join(values["private"]), values["chance"]),
+        (
+            "Rule",
+            f"{plural(values['n_cells'], 'kind')} of records → {plural(values['n_symbols'], 'symbol')}",
+            "",
+        ),
+        *[("Column", note, "") for note in values["notes"] if "left out" in note or "number:" in note],
+        ("Saved", values["output"], f"{plural(values['n_records'], 'row')} in random order"),
+        ("Codebook", values["codebook"], "what each symbol stands for"),
+    ]
+    if values["rule"]:
+        facts.append(
+            (
+                "Rule for new",
+                values["rule"],
+                f"pfunnel release NEW.csv --rule {values['rule']} --output safe.csv",
+            )
+        )
+    facts += [("Card", values["card"], "")] if values["card"] else []
+    facts.append(("Time", f"{values['seconds']:.1f} s", ""))
+    print_facts(values["verdict"], facts)
+
+
+def card_of(values: dict[str, Any]) -> str:
+    unit = " bit" if values["leakage"] == "information" else ""
+    guaranteed = [f"- {name}: at most {value:.4g}{unit}" for name, value in values["certificate"].items()]
+    lines = [
+        f"# Release card: {os.path.basename(values['output'])}",
+        "",
+        values["verdict"],
+        "",
+        f"Guaranteed with {100 * values['confidence']:g} % confidence, against every adversary, by "
+        f"{values['n_certifying']:,} records that had no part in making the rule:",
+        "",
+        *guaranteed,
+        "",
+        "This and the sentence above hold with this confidence each, not together. "
+        "It is about one release of a new person's row from the same population, averaged over people. It is "
+        "not about a second release of the same people, about other populations, about columns handed out "
+        "beside the table, or about attributes that nobody named. Texts, and ranges that numbers and dates "
+        "were drawn from, are shared by 10 records or more.",
+        "",
+        *(
+            [f"Handed out as they are, without any guarantee: {', '.join(values['keep'])}.", ""]
+            if values["keep"]
+            else []
+        ),
+        "| column | variance kept |",
+        "|---|---|",
+        *[f"| {name} | {100 * max(share, 0):.0f} % |" for name, share in values["kept_by_column"].items()],
+        "",
+    ]
+    return "\n".join(lines)
