@@ -100,6 +100,10 @@ def curve_of(record: Record) -> str:
     return next(name for name, one in CURVES.items() if one[0] == method)
 
 
+def _named(record: Record) -> str:
+    return f"{record['run']['data']['private']}, {curve_of(record)}"
+
+
 def find(records: Sequence[Record], scale: str) -> Findings:
     """Bits found by the strongest adversary against what income prediction keeps."""
     tables, figures, claims = {}, {}, []
@@ -164,6 +168,7 @@ def _claims(parts: Mapping[str, Sequence[Group]], private: str) -> list[Claim]:
                 "The funnel with our setting releases codes that the strongest adversary learns little of.",
                 f"Least bits of each method, with the area under the curve of income there: {told}.",
                 ours.mean("leakage") < SMALL,
+                (f"{private}, {OURS}",),
             )
         )
         claims += [
@@ -180,6 +185,7 @@ def _claims(parts: Mapping[str, Sequence[Group]], private: str) -> list[Claim]:
                 f"{spread(bits(paper, '_logistic_regression'))} bit, the strongest "
                 f"{spread(bits(paper))} bit.",
                 paper.mean("leakage_logistic_regression") < paper.mean("leakage") / 2,
+                (f"{private}, {WRITTEN}",),
             )
         )
     leace, raw = best("LEACE"), best("raw records")
@@ -191,6 +197,7 @@ def _claims(parts: Mapping[str, Sequence[Group]], private: str) -> list[Claim]:
                 f"Logistic regression finds {spread(bits(leace, '_logistic_regression'))} bit, the strongest "
                 f"{spread(bits(leace))} bit of {spread(bits(raw))} in the raw records.",
                 leace.mean("leakage_logistic_regression") < SMALL < leace.mean("leakage"),
+                (f"{private}, LEACE", f"{private}, raw records"),
             )
         )
     return claims
@@ -204,6 +211,7 @@ def _no_more(parts: Mapping[str, Sequence[Group]], rival: str, private: str) -> 
         "clearly less somewhere.",
         f"Bits found at the same area, ours minus {rival}: {found or 'no area in common'}.",
         None if found is None else found.nowhere_more,
+        (f"{private}, {OURS}", f"{private}, {rival}"),
     )
 
 
@@ -214,4 +222,5 @@ EXPERIMENT = Experiment(
     find,
     seconds,
     kept=True,
+    curve_of=_named,
 )

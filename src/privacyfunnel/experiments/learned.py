@@ -146,6 +146,12 @@ class Comparison:
         return False if self.mean - 2 * self.error > -MARGIN else None
 
     @property
+    def remark(self) -> str:
+        """For the page, where a difference can be told from none and is small all the same."""
+        small = self.error is not None and self.mean - 2 * self.error > -MARGIN
+        return f" The difference is there, and smaller than {MARGIN}." if small and self.less else ""
+
+    @property
     def nowhere_more(self) -> bool | None:
         """Whether it costs more at no level and clearly less at some; None where the seeds cannot tell."""
         told = [(difference, error) for _, difference, error in self.at if error is not None]
