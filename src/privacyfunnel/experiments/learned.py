@@ -68,8 +68,8 @@ def judges(records: Sequence[Record]) -> str:
     first = f" (clusters: the first {clustered[-1]:,})" if clustered else ""
     return (
         f"`audit` judged releases of {n} records that no training saw{first}: {', '.join(names)}. "
-        "Each learns from two thirds of them and is judged on the other third, in turn; clusters are named "
-        "after all of them, as in the paper."
+        "Each learns from two thirds of them and is judged on the other third, in turn"
+        + ("; clusters are named after all of them, as in the paper." if "KMeans" in str(names) else ".")
     )
 
 
