@@ -162,6 +162,19 @@ def test_comparison_at_equal_gain() -> None:
     assert (near.from_level, near.to_level, near.mean) == pytest.approx((6.0, 6.0, 0.3))
 
 
+def test_a_named_range_is_compared_from_its_begin() -> None:
+    """A curve that begins later costs at lower gains what its first setting costs: it loses there."""
+    whole = [record("a", {"g": g, "c": g}, beta=g) for g in (1.0, 2.0, 3.0)]
+    late = [record("b", {"g": g, "c": g - 0.5}, beta=g) for g in (2.0, 3.0)]
+    one, two = (groups({"x": part}) for part in (late, whole))
+    found = compare(one, two, "g", "c", (1.0, 4.0))
+    assert found is not None
+    assert (found.from_level, found.to_level) == (1.0, 3.0)
+    assert found.at[0][1] == pytest.approx(0.5)
+    assert found.at[-1][1] == pytest.approx(-0.5)
+    assert compare(one, two, "g", "c", (3.5, 4.0)) is None
+
+
 def line(costs: dict[int, float], name: str = "x") -> Any:
     """A curve of gains 1, 2, 3 whose cost is the gain's plus what its seed has more."""
     return groups(

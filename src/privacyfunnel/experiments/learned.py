@@ -25,7 +25,8 @@ RULE = (
     "Curves are compared along the lines through their undominated settings, seed by seed; ± is the standard "
     "error over seeds and, of success, over records. A statement holds where the difference is more than two "
     f"standard errors, does not hold where it is less than {MARGIN} by two standard errors, and is not "
-    "decided elsewhere, or with one seed."
+    "decided elsewhere, or with one seed. Below the levels of its settings a curve has the cost of the least "
+    "of them, where a range of levels is named."
 )
 
 
@@ -172,7 +173,8 @@ def compare(
 ) -> Comparison | None:
     """Cost of the first minus cost of the second over the gains that both reach; None if there are none.
 
-    Curves that end no further than `same` from one another are compared between their ends.
+    Curves that end no further than `same` from one another are compared between their ends. `within` names
+    a range of gains: at those below its first setting a curve costs what that setting does, which has more.
 
     Between settings it follows the straight lines of the figure: the least cost of a setting with at least a
     gain would punish the curve whose settings happen to lie further apart.
@@ -180,7 +182,7 @@ def compare(
     ends = [[group.mean(gain) for group in undominated(part, gain, cost)] for part in (first, second)]
     if not all(ends):
         return None
-    low = max(within[0], *(gains[0] for gains in ends))
+    low = within[0] if math.isfinite(within[0]) else max(gains[0] for gains in ends)
     high = min(within[1], *(gains[-1] for gains in ends))
     if high < low <= high + same:
         low = high = (low + high) / 2
