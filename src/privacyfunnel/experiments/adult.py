@@ -22,6 +22,9 @@ CURVES = {
     WRITTEN: ("written", None),
     OURS: ("funnel", None),
 }
+# Weights of Î and of the code: with its default for the code, 0.004, ours ends at an area of 0.85. Found with
+# a seed that is not among those of the tables.
+NOISY = ((1, 0.02), (3, 0.02), (1, 0.06))
 ADVERSARIES = ["logistic regression", "neural network", "boosted trees", "network with fresh noise"]
 MEASURES = (
     "task_auc",
@@ -81,6 +84,9 @@ def runs(scale: str) -> list[Run]:
         found += grid_runs("written", where, settings=written, grid={"beta": betas, **common})
         weights = [0.1, 0.3, 1, 3] if several else [1]
         found += grid_runs("funnel", where, settings=fixed, grid={"leakage_weight": weights, **common})
+        for weight, noise in NOISY if several else ():
+            noisy = {**fixed, "leakage_weight": weight, "alpha": noise}
+            found += grid_runs("funnel", where, settings=noisy, grid=common)
     return found
 
 
@@ -134,7 +140,8 @@ def find(records: Sequence[Record], scale: str) -> Findings:
         "tells sex. The encoder never sees income.",
         judges(records),
         "Bits are lower bounds: a stronger adversary may find more. Incomes are guessed by boosted trees.",
-        "Ours is `Funnel()` with these networks, epochs and rate, and other weights of Î(Z;Y).",
+        "Ours is `Funnel()` with these networks, epochs and rate, and other weights of Î(Z;Y) and, where the "
+        "table has an alpha, of the code.",
         "Weights, epochs and the threshold for LEACE were chosen after a look at single runs.",
         RULE,
     ]
