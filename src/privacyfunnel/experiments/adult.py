@@ -128,6 +128,7 @@ def find(records: Sequence[Record], scale: str) -> Findings:
             },
             ("area under the curve of income", f"bits found about {private}, a lower bound"),
             f"Adult, {private} private, {scale}",
+            order=list(CURVES),
         )
         parts = {name: [g for g in found if g.curve == name] for name in CURVES}
         if parts[OURS]:

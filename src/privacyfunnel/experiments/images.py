@@ -244,6 +244,7 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
         ("PSNR of a fresh decoder [dB]", "success, and bits on the right"),
         f"{figure}: {name}, {scale}",
         bound,
+        list(CURVES),
     )
     notes = [
         "Utility is the PSNR of a new decoder that learns from releases alone, the same network and 4,000 "
