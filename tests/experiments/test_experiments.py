@@ -18,7 +18,7 @@ import privacyfunnel as pf
 from privacyfunnel.errors import DataFileError, InvalidInputError
 from privacyfunnel.experiments import EXPERIMENTS, SCALES, estimated_hours, experiment, known, reproduce
 from privacyfunnel.experiments.appendix import PAPER_CODES
-from privacyfunnel.experiments.base import spread
+from privacyfunnel.experiments.base import Claim, spread
 from privacyfunnel.experiments.learned import compare, erased, groups, levels_table, undominated
 from privacyfunnel.sweep.execute import prepare
 
@@ -162,6 +162,19 @@ def test_comparison_at_equal_gain() -> None:
     assert (near.from_level, near.to_level, near.mean) == pytest.approx((6.0, 6.0, 0.3))
 
 
+def test_a_named_range_is_compared_from_its_begin() -> None:
+    """A curve that begins later costs at lower gains what its first setting costs: it loses there."""
+    whole = [record("a", {"g": g, "c": g}, beta=g) for g in (1.0, 2.0, 3.0)]
+    late = [record("b", {"g": g, "c": g - 0.5}, beta=g) for g in (2.0, 3.0)]
+    one, two = (groups({"x": part}) for part in (late, whole))
+    found = compare(one, two, "g", "c", (1.0, 4.0))
+    assert found is not None
+    assert (found.from_level, found.to_level) == (1.0, 3.0)
+    assert found.at[0][1] == pytest.approx(0.5)
+    assert found.at[-1][1] == pytest.approx(-0.5)
+    assert compare(one, two, "g", "c", (3.5, 4.0)) is None
+
+
 def line(costs: dict[int, float], name: str = "x") -> Any:
     """A curve of gains 1, 2, 3 whose cost is the gain's plus what its seed has more."""
     return groups(
@@ -194,6 +207,33 @@ def test_a_verdict_needs_two_standard_errors(
     twin = math.sqrt(((first[0] - first[1]) ** 2 / 2 + 0.001**2 / 2) / 2)
     assert found.error == pytest.approx(twin)
     assert f"± {found.error:.3f}" in str(found)
+
+
+def test_a_small_difference_that_is_there_is_called_small() -> None:
+    small = compare(line({0: -0.02, 1: -0.0201}), line({0: 0.0, 1: 0.0001}), "g", "c")
+    large = compare(line({0: -0.5, 1: -0.4}), line({0: 0.0, 1: 0.001}), "g", "c")
+    assert small is not None
+    assert large is not None
+    assert (small.less, large.less) == (True, True)
+    assert small.remark == " The difference is there, and smaller than 0.03."
+    assert large.remark == ""
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.curve_of is not None])
+@pytest.mark.parametrize("scale", SCALES)
+def test_claims_rest_on_curves_that_have_runs(name: str, scale: str) -> None:
+    """A verdict waits for every run of its curves."""
+    one = EXPERIMENTS[name]
+    assert one.curve_of is not None
+    runs = one.runs(scale)
+    curve = next(found for run in runs if (found := one.curve_of({"run": run.to_dict()})))
+    claim = Claim("x", "y", "z.", True, (curve,))
+    everything = [{"run": run.to_dict()} for run in runs]
+    assert one.decided(claim, scale, everything) == claim
+    first = next(record for record in everything if one.curve_of(record) == curve)
+    lacking = one.decided(claim, scale, [record for record in everything if record is not first])
+    assert lacking.holds is None
+    assert f"Runs so far: {curve} " in lacking.measured
 
 
 def test_records_count_where_seeds_agree() -> None:
@@ -333,20 +373,26 @@ def test_page_about_the_runs_that_are_there_and_goes_on_from_what_is_kept(
     )
     monkeypatch.setitem(EXPERIMENTS, "appendix-f", found)
     out = tmp_path / "out"
-    with pytest.raises(InvalidInputError, match="none of its 12 runs at scale paper is there"):
+    with pytest.raises(InvalidInputError, match="none of its 21 runs at scale paper is there"):
         reproduce("appendix-f", "paper", output=out, store=tmp_path / "none", compute=False)
-    runs = finished("appendix-f", "paper", 2, tmp_path / "runs")
+    finished("appendix-f", "paper", 2, tmp_path / "runs")
     summary, _ = reproduce("appendix-f", "paper", output=out, store=tmp_path / "runs", compute=False)
-    assert (summary.n_runs, summary.n_reused, summary.n_computed) == (12, 2, 0)
+    assert (summary.n_runs, summary.n_reused, summary.n_computed) == (21, 2, 0)
     table = read(out / "appendix-f.csv")
     assert table["method"] == ["DCA (published)"] * 2
     assert table["seed"] == ["0", "1"]
     assert [float(value) for value in table["psnr"]] == [24.0, 24.1]
     page = (out / "README.md").read_text(encoding="utf-8")
-    assert "12 runs. Of them 2 are computed" in page
+    assert "21 runs. Of them 2 are computed" in page
     assert "without a verdict: known," in page
     claim = json.loads((out / "appendix-f.json").read_text())["payload"]["claims"][0]
+    assert (claim["source"], claim["holds"]) == ("appendix F, published", None)
+    assert claim["measured"].endswith("Runs so far: DCA (published) 2 of 3.")
+    runs = finished("appendix-f", "paper", 3, tmp_path / "runs")
+    reproduce("appendix-f", "paper", output=out, store=tmp_path / "runs", compute=False)
+    claim = json.loads((out / "appendix-f.json").read_text())["payload"]["claims"][0]
     assert (claim["source"], claim["holds"]) == ("appendix F, published", True)
+    assert "so far" not in claim["measured"]
     # A clone of the folder has the runs: another store begins with them.
     reproduce("appendix-f", "paper", output=out, store=tmp_path / "other", compute=False)
     assert Store(tmp_path / "other").keys() == {prepare(run).key for run in runs}

@@ -22,6 +22,9 @@ CURVES = {
     WRITTEN: ("written", None),
     OURS: ("funnel", None),
 }
+# Weights of Î and of the code: with its default for the code, 0.004, ours ends at an area of 0.85. Found with
+# a seed that is not among those of the tables.
+NOISY = ((1, 0.02), (3, 0.02), (1, 0.06), (10, 0.06))
 ADVERSARIES = ["logistic regression", "neural network", "boosted trees", "network with fresh noise"]
 MEASURES = (
     "task_auc",
@@ -81,6 +84,9 @@ def runs(scale: str) -> list[Run]:
         found += grid_runs("written", where, settings=written, grid={"beta": betas, **common})
         weights = [0.1, 0.3, 1, 3] if several else [1]
         found += grid_runs("funnel", where, settings=fixed, grid={"leakage_weight": weights, **common})
+        for weight, noise in NOISY if several else ():
+            noisy = {**fixed, "leakage_weight": weight, "alpha": noise}
+            found += grid_runs("funnel", where, settings=noisy, grid=common)
     return found
 
 
@@ -98,6 +104,10 @@ def curve_of(record: Record) -> str:
     if method == RAW:
         return "LEACE" if settings.get("erase") else "raw records"
     return next(name for name, one in CURVES.items() if one[0] == method)
+
+
+def _named(record: Record) -> str:
+    return f"{record['run']['data']['private']}, {curve_of(record)}"
 
 
 def find(records: Sequence[Record], scale: str) -> Findings:
@@ -118,6 +128,7 @@ def find(records: Sequence[Record], scale: str) -> Findings:
             },
             ("area under the curve of income", f"bits found about {private}, a lower bound"),
             f"Adult, {private} private, {scale}",
+            order=list(CURVES),
         )
         parts = {name: [g for g in found if g.curve == name] for name in CURVES}
         if parts[OURS]:
@@ -130,7 +141,8 @@ def find(records: Sequence[Record], scale: str) -> Findings:
         "tells sex. The encoder never sees income.",
         judges(records),
         "Bits are lower bounds: a stronger adversary may find more. Incomes are guessed by boosted trees.",
-        "Ours is `Funnel()` with these networks, epochs and rate, and other weights of Î(Z;Y).",
+        "Ours is `Funnel()` with these networks, epochs and rate, and other weights of Î(Z;Y) and, where the "
+        "table has an alpha, of the code.",
         "Weights, epochs and the threshold for LEACE were chosen after a look at single runs.",
         RULE,
     ]
@@ -164,6 +176,7 @@ def _claims(parts: Mapping[str, Sequence[Group]], private: str) -> list[Claim]:
                 "The funnel with our setting releases codes that the strongest adversary learns little of.",
                 f"Least bits of each method, with the area under the curve of income there: {told}.",
                 ours.mean("leakage") < SMALL,
+                (f"{private}, {OURS}",),
             )
         )
         claims += [
@@ -180,6 +193,7 @@ def _claims(parts: Mapping[str, Sequence[Group]], private: str) -> list[Claim]:
                 f"{spread(bits(paper, '_logistic_regression'))} bit, the strongest "
                 f"{spread(bits(paper))} bit.",
                 paper.mean("leakage_logistic_regression") < paper.mean("leakage") / 2,
+                (f"{private}, {WRITTEN}",),
             )
         )
     leace, raw = best("LEACE"), best("raw records")
@@ -191,6 +205,7 @@ def _claims(parts: Mapping[str, Sequence[Group]], private: str) -> list[Claim]:
                 f"Logistic regression finds {spread(bits(leace, '_logistic_regression'))} bit, the strongest "
                 f"{spread(bits(leace))} bit of {spread(bits(raw))} in the raw records.",
                 leace.mean("leakage_logistic_regression") < SMALL < leace.mean("leakage"),
+                (f"{private}, LEACE", f"{private}, raw records"),
             )
         )
     return claims
@@ -204,6 +219,7 @@ def _no_more(parts: Mapping[str, Sequence[Group]], rival: str, private: str) -> 
         "clearly less somewhere.",
         f"Bits found at the same area, ours minus {rival}: {found or 'no area in common'}.",
         None if found is None else found.nowhere_more,
+        (f"{private}, {OURS}", f"{private}, {rival}"),
     )
 
 
@@ -214,4 +230,5 @@ EXPERIMENT = Experiment(
     find,
     seconds,
     kept=True,
+    curve_of=_named,
 )

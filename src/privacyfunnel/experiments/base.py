@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..sweep import Run
@@ -30,12 +31,15 @@ class Claim:
         With numbers and their spread.
     holds : bool or None
         None where the scale is too small to tell.
+    rests_on : sequence of str
+        The curves that it is about: while a run of one of them is missing, nothing is decided.
     """
 
     source: str
     says: str
     measured: str
     holds: bool | None
+    rests_on: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class Experiment:
         About how long a run takes on one core: a guess for the estimate that is printed before a long sweep.
     kept : bool
         Whether finished runs are kept beside the findings: they took hours, and are small.
+    curve_of : callable, optional
+        The name of the curve that a record belongs to, as claims rest on them.
     """
 
     name: str
@@ -80,6 +86,19 @@ class Experiment:
     find: Callable[[Sequence[Record], str], Findings]
     seconds: Callable[[Run], float]
     kept: bool = False
+    curve_of: Callable[[Record], str | None] | None = None
+
+    def decided(self, claim: Claim, scale: str, records: Sequence[Record]) -> Claim:
+        """The claim, without its verdict where runs that it rests on are missing, which it says then."""
+        if self.curve_of is None or not claim.rests_on:
+            return claim
+        planned = Counter(self.curve_of({"run": run.to_dict()}) for run in self.runs(scale))
+        there = Counter(self.curve_of(record) for record in records)
+        short = [curve for curve in claim.rests_on if there[curve] < planned[curve]]
+        if not short:
+            return claim
+        told = ", ".join(f"{curve} {there[curve]} of {planned[curve]}" for curve in short)
+        return replace(claim, measured=f"{claim.measured} Runs so far: {told}.", holds=None)
 
 
 def spread(values: Sequence[float]) -> str:

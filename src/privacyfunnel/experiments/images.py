@@ -244,6 +244,7 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
         ("PSNR of a fresh decoder [dB]", "success, and bits on the right"),
         f"{figure}: {name}, {scale}",
         bound,
+        list(CURVES),
     )
     notes = [
         "Utility is the PSNR of a new decoder that learns from releases alone, the same network and 4,000 "
@@ -277,8 +278,9 @@ def _against(
             f"{figure}, {reading}" + ("" if cost == "clustering" else ", with labels"),
             f"At a comparable PSNR the {kind} has less success against DCA than against {rival}.",
             f"Success at the same fresh PSNR, {curve} minus {rival}: {found or 'no PSNR in common'}; at the "
-            f"same PSNR of their own decoders: {own or 'no PSNR in common'}.",
+            f"same PSNR of their own decoders: {own or 'no PSNR in common'}.{found.remark if found else ''}",
             None if found is None else found.less,
+            (curve, rival),
         )
     ]
 
@@ -310,6 +312,7 @@ def _ours(parts: Mapping[str, Sequence[Group]], rival: str, name: str) -> Claim:
         "and clearly less somewhere.",
         f"Bits found at the same PSNR, ours minus {rival}: {found or 'not measured, or no PSNR in common'}.",
         None if found is None else found.nowhere_more,
+        (OURS, PLAIN if rival == ERASURE else rival),
     )
 
 
@@ -321,6 +324,7 @@ EXPERIMENTS = (
         partial(find_tradeoff, name="mnist", figure="figure 2a"),
         seconds,
         kept=True,
+        curve_of=curve_of,
     ),
     Experiment(
         "fashion",
@@ -329,5 +333,6 @@ EXPERIMENTS = (
         partial(find_tradeoff, name="fashion", figure="figure 2b"),
         seconds,
         kept=True,
+        curve_of=curve_of,
     ),
 )

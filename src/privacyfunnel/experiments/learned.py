@@ -25,7 +25,8 @@ RULE = (
     "Curves are compared along the lines through their undominated settings, seed by seed; ± is the standard "
     "error over seeds and, of success, over records. A statement holds where the difference is more than two "
     f"standard errors, does not hold where it is less than {MARGIN} by two standard errors, and is not "
-    "decided elsewhere, or with one seed."
+    "decided elsewhere, or with one seed. Below the levels of its settings a curve has the cost of the least "
+    "of them, where a range of levels is named."
 )
 
 
@@ -68,8 +69,8 @@ def judges(records: Sequence[Record]) -> str:
     first = f" (clusters: the first {clustered[-1]:,})" if clustered else ""
     return (
         f"`audit` judged releases of {n} records that no training saw{first}: {', '.join(names)}. "
-        "Each learns from two thirds of them and is judged on the other third, in turn; clusters are named "
-        "after all of them, as in the paper."
+        "Each learns from two thirds of them and is judged on the other third, in turn"
+        + ("; clusters are named after all of them, as in the paper." if "KMeans" in str(names) else ".")
     )
 
 
@@ -146,6 +147,12 @@ class Comparison:
         return False if self.mean - 2 * self.error > -MARGIN else None
 
     @property
+    def remark(self) -> str:
+        """For the page, where a difference can be told from none and is small all the same."""
+        small = self.error is not None and self.mean - 2 * self.error > -MARGIN
+        return f" The difference is there, and smaller than {MARGIN}." if small and self.less else ""
+
+    @property
     def nowhere_more(self) -> bool | None:
         """Whether it costs more at no level and clearly less at some; None where the seeds cannot tell."""
         told = [(difference, error) for _, difference, error in self.at if error is not None]
@@ -166,7 +173,8 @@ def compare(
 ) -> Comparison | None:
     """Cost of the first minus cost of the second over the gains that both reach; None if there are none.
 
-    Curves that end no further than `same` from one another are compared between their ends.
+    Curves that end no further than `same` from one another are compared between their ends. `within` names
+    a range of gains: at those below its first setting a curve costs what that setting does, which has more.
 
     Between settings it follows the straight lines of the figure: the least cost of a setting with at least a
     gain would punish the curve whose settings happen to lie further apart.
@@ -174,7 +182,7 @@ def compare(
     ends = [[group.mean(gain) for group in undominated(part, gain, cost)] for part in (first, second)]
     if not all(ends):
         return None
-    low = max(within[0], *(gains[0] for gains in ends))
+    low = within[0] if math.isfinite(within[0]) else max(gains[0] for gains in ends)
     high = min(within[1], *(gains[-1] for gains in ends))
     if high < low <= high + same:
         low = high = (low + high) / 2

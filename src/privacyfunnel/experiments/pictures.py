@@ -20,16 +20,18 @@ def plot_tradeoff(
     labels: tuple[str, str],
     title: str,
     bound: float | None = None,
+    order: Sequence[str] = (),
 ) -> Figure:
     """Cost against gain for every setting, a panel for each kind of cost; lines join the undominated.
 
-    `bound` is the most gain of a release without leakage, a vertical line.
+    `bound` is the most gain of a release without leakage, a vertical line; `order` has all curves there may
+    be, so that each keeps its colour while some are missing.
     """
     from ..plotting import COLOURS, MARKERS, import_figure
 
     figure: Figure = import_figure()(figsize=(4.6 * len(costs), 4.0), layout="constrained")
     axes = np.atleast_1d(figure.subplots(1, len(costs), sharex=True))
-    curves = list(dict.fromkeys(group.curve for group in found))
+    curves = list(dict.fromkeys([*order, *(group.curve for group in found)]))
     for ax, (cost, name) in zip(axes, costs.items(), strict=True):
         if bound is not None:
             ax.axvline(bound, color="0.6", linewidth=0.9, linestyle=":", label="no leakage: at most")

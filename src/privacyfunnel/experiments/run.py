@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -130,7 +131,9 @@ def reproduce(
     if chosen.kept and scale != "smoke":
         Store(beside, create=True).take(opened, keys)
     records = opened.records(keys)
-    return summary, _write(folder, chosen, scale, chosen.find(records, scale), len(keys), len(records))
+    found = chosen.find(records, scale)
+    found = replace(found, claims=[chosen.decided(claim, scale, records) for claim in found.claims])
+    return summary, _write(folder, chosen, scale, found, len(keys), len(records))
 
 
 def _scale(scale: str) -> str:
@@ -163,7 +166,11 @@ def _write(
         "n_there": n_there,
         # A minute's worth of runs shows that everything works, and decides nothing.
         "claims": [
-            {**vars(claim), "holds": None if scale == "smoke" else claim.holds} for claim in found.claims
+            {
+                **{part: getattr(claim, part) for part in ("source", "says", "measured")},
+                "holds": None if scale == "smoke" else claim.holds,
+            }
+            for claim in found.claims
         ],
         "tables": list(found.tables),
         "figures": list(found.figures),
