@@ -76,7 +76,7 @@ def runs(scale: str) -> list[Run]:
             found += grid_runs(RAW, where, settings={**raw, "erase": True}, grid=common)
         noises = [0.02, 0.2, 1] if several else [0.2]
         found += grid_runs("autoencoder", where, settings=fixed, grid={"alpha": noises, **common})
-        gammas = [1, 5, 25] if several else [5]
+        gammas = [1, 2, 5, 25] if several else [5]
         found += grid_runs("conditional", where, settings=fixed, grid={"gamma": gammas, **common})
         leaks = [0.03, 0.3, 3] if several else [0.3]
         found += grid_runs("deep-variational", where, settings=fixed, grid={"alpha": leaks, **common})
