@@ -50,9 +50,9 @@ def release_spark(
     shuffle : bool
         Whether the records come out in random order.
     """
+    _check(what, frame, rng, key)
     from pyspark.sql.functions import rand
 
-    _check(what, frame, rng, key)
     release = _Release(args, settings, rng, key, id)
     if rng is None and key is None and hasattr(what, "fingerprint"):
         release = replace(release, key=secrets.token_bytes(32), id=_unused(frame.columns), by_place=True)
