@@ -36,11 +36,12 @@ LAYERS = [
     {"learned", "estimators", "certified", "inspection"},
     {"sweep"},
     {"experiments", "plotting", "report"},
+    {"app"},
     {"cli", "__main__"},
 ]
 HEAVY = (
-    *("torch", "umap", "matplotlib", "jinja2", "numba", "scipy", "sklearn", "highspy"),
-    *("pandas", "polars", "pyarrow", "narwhals", "rich", "typer"),
+    *("torch", "umap", "matplotlib", "jinja2", "starlette", "uvicorn", "numba", "scipy", "sklearn"),
+    *("highspy", "pandas", "polars", "pyarrow", "narwhals", "rich", "typer"),
 )
 
 
