@@ -54,7 +54,11 @@ LAZY = {
     ("information", "joint"),  # require_pair tells what the two arguments should be
     ("information", "mechanism"),
     ("tradeoff", "plotting"),  # Frontier.plot
-    ("auditing", "report"),  # AuditReport.save
+    ("auditing", "report"),  # AuditReport.save, and what notebooks show of it
+    ("joint", "report"),  # what notebooks show
+    ("mechanism", "report"),
+    ("solution", "report"),
+    ("tradeoff", "report"),
 }
 
 

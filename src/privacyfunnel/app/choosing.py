@@ -24,12 +24,6 @@ MOST_CORNERS = 9
 #: Symbols of a stop that are shown.
 SHOWN_SYMBOLS = 12
 
-MEASURES = {
-    "information": ("bits told", "bit"),
-    "success": ("guessed right", "share"),
-    "parity": ("difference between groups", "share"),
-}
-
 
 @dataclass(frozen=True)
 class Stop:
@@ -73,7 +67,7 @@ class Choice:
     way : "columns" or "table"
     private : str
         What is protected, in words.
-    measure : key of MEASURES
+    measure : "information", "success" or "parity"
     frontier : CertifiedFrontier
     stops : tuple of Stop
     without, raw : float
@@ -83,6 +77,7 @@ class Choice:
     proved : tuple of (kept, least that must be told)
         Nothing is possible below, on the records that solve; empty where nothing was proved.
     notes : sentences
+    caveat : what the guarantee does not allow for, where more than one frontier was computed
     funnel : CertifiedFunnel, for a table
     joint : Joint, for columns
         Of all records.
@@ -99,6 +94,7 @@ class Choice:
     confidence: float
     proved: tuple[tuple[float, float], ...] = ()
     notes: tuple[str, ...] = ()
+    caveat: str = ""
     funnel: Any = None
     joint: Joint | None = None
 
@@ -213,25 +209,6 @@ def worst_off(joint: Joint, mechanism: TableMechanism) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
-
-
-def proved_line(front: Frontier, n: int = 24) -> tuple[tuple[float, float], ...]:
-    """What must be told at least, for shares of what is kept; empty where nothing is proved."""
-    if not front.support_lines:
-        return ()
-    most = front.max_utility
-    return tuple(
-        (share, front.lower_bound_at(share * most) or 0.0) for share in np.linspace(0, 1, n + 1).tolist()
-    )
-
-
-def letters_in_words(mechanism: TableMechanism) -> list[tuple[float, str]]:
-    """What symbols of letters stand for, the commonest first."""
-    from ..columns import codebook
-
-    book = codebook(mechanism)
-    rows = zip(book["share"].tolist(), book["stands_for"], strict=True)
-    return sorted(rows, key=lambda row: -row[0])
 
 
 def kinds_in_words(rule: Any) -> Any:

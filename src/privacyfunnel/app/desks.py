@@ -33,6 +33,8 @@ class Desk:
     at : the stop of the slider
     seed : splits the records; what is drawn for people does not depend on it
     asked : what the choice was made of
+    n_choices : frontiers that were computed on these records
+    copied : whether the table is an upload
     limit : how often anybody may be right, if one was set
     unfinished : a folder to be removed where writing is cancelled
     message, notes : why work failed, and what it warned of
@@ -54,6 +56,8 @@ class Desk:
     name: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     seen: float = field(default_factory=time.monotonic)
     asked: Any = None
+    n_choices: int = 0
+    copied: bool = False
     limit: float | None = None
     unfinished: str | None = None
     message: str = ""

@@ -15,9 +15,7 @@ from .choosing import (
     Choice,
     certified_corners,
     kinds_in_words,
-    letters_in_words,
     make_stops,
-    proved_line,
     right_on_others,
 )
 
@@ -68,6 +66,8 @@ def _choose_columns(asked: Asked) -> Choice:
     from ..certified.problem import CellProblem
     from ..discrete.solve import frontier
     from ..files import read_joint
+    from ..report.notebook import symbols_of
+    from ..report.plane import proved_points
     from ..uncertainty import split_joint
 
     if asked.task is not None:
@@ -94,8 +94,8 @@ def _choose_columns(asked: Asked) -> Choice:
     problem = CellProblem(solving, "information", asked.measure, counts, CONFIDENCE)
     certified = certified_corners(front, problem)
     with status_line("Certifying"):
-        stops = make_stops(problem, certified, letters_in_words, lambda table: {})
-    return _choice(asked, problem, certified, stops, proved=proved_line(front), joint=joint)
+        stops = make_stops(problem, certified, symbols_of, lambda table: {})
+    return _choice(asked, problem, certified, stops, proved=tuple(proved_points(front)), joint=joint)
 
 
 def _choose_table(asked: Asked) -> Choice:

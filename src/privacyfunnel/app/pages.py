@@ -10,10 +10,8 @@ from starlette.responses import HTMLResponse, Response
 
 from ..errors import MissingDependencyError
 from ..report import wording
-from .choosing import MEASURES, STEPS, Choice
-
-#: Of the chart of a frontier, in the units of its picture.
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 560, 320, 62, 44, 12, 14
+from ..report.plane import plane_chart
+from .choosing import STEPS, Choice
 
 
 @cache
@@ -40,7 +38,6 @@ def _environment() -> Any:
         signed=wording.signed,
         interval=wording.interval,
         view=wording.view,
-        measures=MEASURES,
         steps=STEPS,
     )
     return pages
@@ -71,42 +68,17 @@ def static(name: str) -> Response:
 
 
 def chart_of(choice: Choice) -> dict[str, Any]:
-    """Where the lines of the chart run: x is what is kept, y what is told."""
-    most_kept = max(stop.kept for stop in choice.stops) or 1.0
-    heights = [stop.at_most for stop in choice.stops] + [stop.told for stop in choice.stops]
-    low = 0.0 if choice.measure != "success" else max(0.0, min(heights) - 0.02)
-    high = max(max(heights), low + 1e-6)
-
-    def x(kept: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * kept / most_kept, 1)
-
-    def y(told: float) -> float:
-        share = (min(max(told, low), high) - low) / (high - low)
-        return round(HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * share, 1)
-
-    def line(points: Any) -> str:
-        return " ".join(f"{x(kept)},{y(told)}" for kept, told in points)
-
-    floor = HEIGHT - BOTTOM
-    proved = [(kept * most_kept, told) for kept, told in choice.proved]
-    ticks = [low + (high - low) * share for share in (0, 0.5, 1)]
-    unit = MEASURES[choice.measure][1]
-    return {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "floor": floor,
-        "left": LEFT,
-        "right": WIDTH - RIGHT,
-        "top": TOP,
-        "impossible": f"{x(0)},{floor} {line(proved)} {x(most_kept)},{floor}" if proved else "",
-        "told": line((stop.kept, stop.told) for stop in choice.stops),
-        "at_most": line((stop.kept, stop.at_most) for stop in choice.stops),
-        "here": [(x(stop.kept), y(stop.at_most)) for stop in choice.stops],
-        "y_ticks": [(y(tick), f"{100 * tick:.0f} %" if unit == "share" else f"{tick:.3f}") for tick in ticks],
-        "x_ticks": [(x(most_kept * share), f"{100 * most_kept * share:.0f} %") for share in (0, 0.5, 1)],
-        "words": (
-            f"What is told about {choice.private} against what is kept. From "
-            f"{percent(choice.stops[0].kept, 0)} kept, where at most {choice.stops[0].at_most:.3g} is told, "
-            f"to {percent(most_kept, 0)} kept, where it is at most {choice.stops[-1].at_most:.3g}."
-        ),
-    }
+    """The picture of a frontier; its places are those of the slider."""
+    first, last = choice.stops[0], choice.stops[-1]
+    words = (
+        f"What is told about {choice.private} against what is kept: from {percent(first.kept, 0)} kept, "
+        f"where at most {first.at_most:.3g} is told, to {percent(last.kept, 0)} kept, where it is at most "
+        f"{last.at_most:.3g}."
+    )
+    return plane_chart(
+        [(stop.kept, stop.told) for stop in choice.stops],
+        [(stop.kept, stop.at_most) for stop in choice.stops],
+        [(kept * last.kept, told) for kept, told in choice.proved],
+        choice.measure,
+        words,
+    )

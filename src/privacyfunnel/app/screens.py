@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -9,8 +10,9 @@ from starlette.responses import Response
 from ..auditing.gate import Verdict
 from ..errors import InvalidInputError
 from ..information import repeated_leakage
+from ..measures import LEAKAGES
 from ..report import wording
-from .choosing import MEASURES, STEPS, Choice
+from .choosing import STEPS, Choice
 from .desks import ROLES, Desk, read_roles
 from .jobs import Asked, check, choose, chosen_mechanism, look
 from .pages import chart_of, percent, render
@@ -18,6 +20,11 @@ from .places import Places
 from .taking import DIALECTS, FORMATS, Wanted, staging, take
 
 SCREENS = {"look": "Look", "choose": "Choose", "check": "Check", "take": "Take"}
+#: What the guarantee does not allow for.
+AGAIN = (
+    "This is computation {} of a frontier on these records: the guarantee holds for each by itself, and not "
+    "for the best of several that was picked after looking at their bounds."
+)
 #: From this many bits of an inspection's lower end on, a kept column is said to tell.
 TELLS = 0.001
 
@@ -63,8 +70,9 @@ def _start_look(desk: Desk, form: dict[str, str]) -> None:
     if len([name for name in desk.columns if roles[name] == "task"]) > 1:
         raise InvalidInputError("There is one task at most; give the others another role.")
     again = private != desk.named("private") or desk.inspection is None
+    if roles != desk.roles:
+        desk.choice = desk.report = desk.taken = None
     desk.roles = roles
-    desk.choice = desk.report = desk.taken = None
     if not again:
         return
     desk.inspection = None
@@ -104,7 +112,7 @@ def asked_of(desk: Desk, way: str, measure: str) -> Asked:
     public = tuple(desk.named("public"))
     if not public:
         raise InvalidInputError("No column is public, so there is nothing to release; choose some in Look.")
-    if way not in ("columns", "table") or measure not in MEASURES:
+    if way not in ("columns", "table") or measure not in LEAKAGES:
         raise InvalidInputError("Choose what is released and how telling is measured.")
     task = next(iter(desk.named("task")), None)
     return Asked(
@@ -123,8 +131,11 @@ def _start_choose(desk: Desk, form: dict[str, str]) -> None:
     asked = asked_of(desk, form.get("way", ""), form.get("measure", ""))
     desk.choice = desk.report = desk.taken = None
 
+    desk.n_choices += 1
+    caveat = AGAIN.format(desk.n_choices) if desk.n_choices > 1 else ""
+
     def after(found: Choice) -> None:
-        desk.asked, desk.choice = asked, found
+        desk.asked, desk.choice = asked, replace(found, caveat=caveat)
         knee = found.frontier.knee.utility
         desk.at = min(range(STEPS + 1), key=lambda i: abs(found.stops[i].kept - knee))
 
@@ -147,8 +158,16 @@ def _choose_values(desk: Desk) -> dict[str, Any]:
 def _stop_values(desk: Desk) -> dict[str, Any]:
     choice = desk.choice
     stop = choice.stops[desk.at]
-    x, y = chart_of(choice)["here"][desk.at]
-    return {"choice": choice, "stop": stop, "x": x, "y": y, "said": sentence(choice, desk.at)}
+    return {
+        "choice": choice,
+        "stop": stop,
+        "here": chart_of(choice)["here"][desk.at],
+        "said": sentence(choice, desk.at),
+        "bar": (choice.without, stop.right, choice.raw),
+        "middle": "with the release",
+        "symbols": stop.symbols,
+        "n_symbols": stop.n_symbols,
+    }
 
 
 def sentence(choice: Choice, at: int) -> str:
@@ -156,9 +175,8 @@ def sentence(choice: Choice, at: int) -> str:
     stop = choice.stops[at]
     raw = "with the raw columns" if choice.way == "columns" else "with the kinds of records themselves"
     return (
-        f"An attacker is right about {choice.private} {wording.number(stop.right, 'share')} of the time; "
-        f"without the release {wording.number(choice.without, 'share')}, {raw} "
-        f"{wording.number(choice.raw, 'share')}."
+        f"An attacker is right about {choice.private} ≈\u00a0{percent(stop.right)} of the time; without the "
+        f"release ≈\u00a0{percent(choice.without)}, {raw} ≈\u00a0{percent(choice.raw)}."
     )
 
 

@@ -80,10 +80,10 @@ class App:
         ending = request.headers.get("x-pfunnel-ending", "").lower()
         size = request.headers.get("content-length")
         path = await self.places.upload(ending, size, request.stream())
-        return screens.show(self._opened(path, f"uploaded table{ending}"), "look")
+        return screens.show(self._opened(path, f"uploaded table{ending}", copied=True), "look")
 
-    def _opened(self, path: str, shown: str) -> Desk:
-        return self.desks.add(Desk(path, shown, tuple(open_table(path).columns)))
+    def _opened(self, path: str, shown: str, *, copied: bool = False) -> Desk:
+        return self.desks.add(Desk(path, shown, tuple(open_table(path).columns), copied=copied))
 
     async def show(self, request: Request) -> Response:
         return screens.show(self._desk(request), request.path_params["screen"])

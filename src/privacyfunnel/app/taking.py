@@ -203,7 +203,9 @@ def _guarantee(choice: Choice, stop: Stop) -> str:
             f"- At most {stop.at_most:.4g}{unit} ({choice.measure}) is told about {choice.private}.",
             "",
             f"Certified by {choice.n_held_out:,} records that had no part in making the rule, for all places "
-            "of the slider together, so that it holds for the one that was chosen after looking.",
+            "of the slider together, so that it holds for the one that was chosen after looking. Each of "
+            "these statements has the confidence by itself.",
+            *(["", choice.caveat] if choice.caveat else []),
             "",
             "It is not about a second release of the same people (but for draws by a key), other "
             "populations, columns that are handed out unchanged beside it, or attributes that nobody named.",
