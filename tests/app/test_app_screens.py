@@ -336,3 +336,14 @@ def test_names_and_values_are_escaped(client: Any, tmp_path: Path) -> None:
             assert part not in text, (screen, part)
         told += text_of(text)
     assert all(payload in told for payload in PAYLOADS[:5])
+
+
+def test_a_second_frontier_is_said_to_be_one(looked: Page) -> None:
+    first = looked.does("choose", way="columns", measure="information")
+    assert "computation" not in first
+    again = looked.does("choose", way="columns", measure="success")
+    assert "This is computation 2 of a frontier on these records" in again
+    looked.post(looked.at("look"), **looked.roles(COLUMNS, **PICKED))  # nothing changed, so it stays
+    assert "An attacker is right" in text_of(looked.get(looked.at("choose")).text)
+    looked.post(looked.at("look"), **looked.roles(COLUMNS, sex="private", city="public"))
+    assert "An attacker is right" not in text_of(looked.get(looked.at("choose")).text)
