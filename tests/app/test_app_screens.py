@@ -19,7 +19,7 @@ import pytest
 from app_pages import COLUMNS, Page, started, text_of, write_people
 
 import privacyfunnel as pf
-from privacyfunnel.app import desks, work
+from privacyfunnel.app import desks, server, work
 from privacyfunnel.keys import new_key
 
 PICKED = {"sex": "private", "job": "public"}
@@ -198,8 +198,10 @@ def test_a_whole_table(looked: Page, folder: Path) -> None:
     said = looked.does("choose", way="table", measure="success")
     assert "with the kinds of records themselves" in said
     assert "Variance kept" in said
+    assert "job: job" in said  # what is merged, in the words of the table
     said = looked.does("check", max_success="80")
     assert "attacker tried is right about sex" in said, said
+    assert "counts of symbols" in said  # and not taken for numbers
     said = looked.does("take", folder="table", form="parquet")
     assert "600 records" in said, said
     import pyarrow.parquet as pq
@@ -257,6 +259,31 @@ def test_a_worker_that_dies_is_a_sentence(page: Page, job: Any, sentence: str) -
     assert sentence in said
     assert "secret" not in said
     assert "is right about sex" in page.does("look", **page.roles(COLUMNS, **PICKED))
+
+
+def test_work_ends_with_the_server(people: Path) -> None:
+    with started(people.parent) as client:
+        page = Page(client)
+        page.post("/open", path="people.csv")
+        desk = client.app.app.state.desks.get(page.desk)
+        desk.start("look", lambda found: None, endless)
+        process = desk.work._process
+        assert process.is_alive()
+    assert not process.is_alive()
+
+
+def test_work_of_a_tab_that_was_closed_ends_though_nobody_asks(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "TIDY", 0.01)
+    monkeypatch.setattr(desks, "KEPT_SECONDS", -1.0)
+    with started(people.parent) as client:
+        desk = desks.Desk("x.csv", "x.csv", ("a",))
+        desk.start("look", lambda found: None, endless)
+        client.app.app.state.desks.add(desk)
+        assert desk.work is not None
+        desk.work.wait(60)
+        assert desk.work.state == "cancelled"
 
 
 def test_two_tabs_do_not_disturb_each_other(looked: Page) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # the server shows a first screen before this is imported
 STEPS = 40
 #: Corners of the frontier of columns that are certified together, at most: each costs confidence.
 MOST_CORNERS = 9
+#: Records that say what symbols stand for.
+MOST_DESCRIBED = 5_000
 #: Symbols of a stop that are shown.
 SHOWN_SYMBOLS = 12
 
@@ -211,14 +213,23 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def kinds_in_words(rule: Any) -> Any:
-    """The same for kinds of records: what sets them apart."""
+def kinds_in_words(funnel: Any) -> Any:
+    """What symbols stand for where records go through kinds: their usual values, from some of the records."""
+    from ..certified.readers import taken
+    from ..certified.tables import ColumnTables
+
+    people, p_cells = funnel.people_, funnel.rule_.p_cells
+    rows = np.sort(np.random.default_rng(0).permutation(len(people.cells))[:MOST_DESCRIBED])
+    frame, cells = taken(people.frame, rows), people.cells[rows]
 
     def words(mechanism: TableMechanism) -> list[tuple[float, str]]:
-        import narwhals as nw
-
-        named = mechanism.relabel(tuple(range(mechanism.n_z)))
-        frame = nw.from_native(replace(rule, mechanism=named, tables=None).describe(), eager_only=True)
-        return list(zip(frame["share"].to_list(), frame["stands for"].to_list(), strict=True))
+        table = mechanism.p_z_given_x
+        shares = p_cells @ table
+        common = np.argsort(-shares, kind="stable")[:SHOWN_SYMBOLS]
+        # All others stand for one, so that what is common is told apart from all records.
+        others = np.delete(table, common, axis=1).sum(axis=1, keepdims=True)
+        weights = np.hstack([table[:, common], others])[cells]
+        said = ColumnTables.count(people.schema, frame, weights).labels()
+        return list(zip(shares[common].tolist(), said, strict=False))
 
     return words

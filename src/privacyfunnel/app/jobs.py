@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import uniform
+from ..auditing.inputs import MOST_SYMBOLS
 from ..errors import InvalidInputError
 from ..progress import status_line
 from .choosing import (
@@ -114,7 +115,7 @@ def _choose_table(asked: Asked) -> Choice:
         def columns(table: Any) -> dict[str, float]:
             return funnel.held_out_.variance_by_column(table, made.symbol_points(table), names)
 
-        stops = make_stops(problem, front, kinds_in_words(funnel.rule_), columns)
+        stops = make_stops(problem, front, kinds_in_words(funnel), columns)
     return _choice(asked, problem, front, stops, notes=tuple(funnel.notes_), funnel=funnel)
 
 
@@ -203,8 +204,10 @@ class Symbols:
         self.rule = rule
 
     def release(self, X: Any, rng: Any = None) -> Any:
-        """The symbols of records that are numbers already."""
-        return self.rule.mechanism.sparse.draw(self.rule.cells(X), uniform(len(X), rng))
+        """The symbols of records that are numbers already, as texts: their order means nothing. Where they
+        are too many to be counted, the mean record of each."""
+        symbols = self.rule.mechanism.sparse.draw(self.rule.cells(X), uniform(len(X), rng))
+        return symbols.astype(str) if self.rule.n_symbols <= MOST_SYMBOLS else self.rule.points[symbols]
 
     def __repr__(self) -> str:
         return f"CertifiedRule({self.rule.cells.n_cells} kinds of records → {self.rule.n_symbols} symbols)"

@@ -30,6 +30,8 @@ from .places import Places
 MOST_FORM = 1 << 20
 #: Seconds between two lines of progress.
 PACE = 0.2
+#: Seconds between two looks for desks that nobody uses any more.
+TIDY = 20.0
 
 
 class App:
@@ -120,11 +122,19 @@ class App:
     def _desk(self, request: Request) -> Desk:
         return self.desks.get(request.path_params["desk"])
 
+    async def _tidy(self) -> None:
+        """End what tabs that were closed have left, though nobody asks for anything."""
+        while True:
+            await asyncio.sleep(TIDY)
+            await asyncio.to_thread(self.desks.forget)
+
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any) -> AsyncIterator[None]:
+        tidying = asyncio.create_task(self._tidy())
         try:
             yield
         finally:
+            tidying.cancel()
             self.desks.close()
             self.places.close()
 
@@ -187,26 +197,25 @@ def serve(
     """Serve the app until it is interrupted; `announce` is given its address."""
     import uvicorn
 
-    listening = loopback_socket(port=port)
-    token = secrets.token_urlsafe(32)
-    port = listening.getsockname()[1]
-    address = f"http://127.0.0.1:{port}/#token={token}"
-    application: Any = make_app(folder, table=table, token=token, port=port)
-    config = uvicorn.Config(
-        application,
-        http="h11",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=64,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=3,
-    )
-    announce(address)
-    if browser:
-        webbrowser.open(address)
-    with contextlib.suppress(KeyboardInterrupt), listening:
+    with contextlib.suppress(KeyboardInterrupt), loopback_socket(port=port) as listening:
+        token = secrets.token_urlsafe(32)
+        port = listening.getsockname()[1]
+        address = f"http://127.0.0.1:{port}/#token={token}"
+        application: Any = make_app(folder, table=table, token=token, port=port)
+        config = uvicorn.Config(
+            application,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=64,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=3,
+        )
+        announce(address)
+        if browser:
+            webbrowser.open(address)
         uvicorn.Server(config).run(sockets=[listening])
