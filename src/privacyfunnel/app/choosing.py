@@ -36,7 +36,8 @@ class Stop:
     kept : float
         Of all that can be kept, on the records that the rule was made from.
     told : float
-        The leakage on these records; `at_most` is what nobody exceeds on new people.
+        The leakage on these records, exact for columns; of kinds an estimate, which moves rare ones towards
+        the average. `at_most` is what nobody exceeds on new people.
     guess : dict of float
         How often anybody can be right about each attribute, at most.
     right : float

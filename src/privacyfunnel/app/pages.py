@@ -81,4 +81,5 @@ def chart_of(choice: Choice) -> dict[str, Any]:
         [(kept * last.kept, told) for kept, told in choice.proved],
         choice.measure,
         words,
+        "on these records, exact" if choice.way == "columns" else "on these records, an estimate",
     )

@@ -165,6 +165,7 @@ def _stop_values(desk: Desk) -> dict[str, Any]:
         "said": sentence(choice, desk.at),
         "bar": (choice.without, stop.right, choice.raw),
         "middle": "with the release",
+        "raw_word": "raw" if choice.way == "columns" else "kinds of records",
         "symbols": stop.symbols,
         "n_symbols": stop.n_symbols,
     }

@@ -99,7 +99,7 @@ def _frontier(front: Frontier) -> dict[str, Any]:
     half = scale.with_leakage(front.leakage_at(whole / 2))
     return {
         "lines": [f"To keep half of all, {half}; to keep all of it, {scale.with_leakage(told[-1][1])}."],
-        "chart": plane_chart(told, [], proved_points(front), scale.leakage, words),
+        "chart": plane_chart(told, [], proved_points(front), scale.leakage, words, "what was found, exact"),
     }
 
 

@@ -17,7 +17,14 @@ WORDS = {
 Points = Sequence[tuple[float, float]]
 
 
-def plane_chart(told: Points, at_most: Points, proved: Points, measure: str, words: str) -> dict[str, Any]:
+def plane_chart(
+    told: Points,
+    at_most: Points,
+    proved: Points,
+    measure: str,
+    words: str,
+    told_word: str = "on these records, exact",
+) -> dict[str, Any]:
     """The values of the template: points are (kept, told), `at_most` is certified, nothing is below `proved`.
 
     Parameters
@@ -26,6 +33,7 @@ def plane_chart(told: Points, at_most: Points, proved: Points, measure: str, wor
     at_most, proved : may be empty
     measure : key of WORDS
     words : what the picture shows, for who does not see it
+    told_word : what the line is
     """
     most_kept = max(kept for kept, _ in told) or 1.0
     heights = [height for _, height in (*told, *at_most)]
@@ -60,6 +68,7 @@ def plane_chart(told: Points, at_most: Points, proved: Points, measure: str, wor
         "x_ticks": [(x(most_kept * share), f"{100 * most_kept * share:.0f} %") for share in (0, 0.5, 1)],
         "y_word": WORDS[measure],
         "words": words,
+        "told_word": told_word,
     }
 
 
