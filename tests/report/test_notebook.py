@@ -11,6 +11,7 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.report import wording
+from privacyfunnel.report.plane import proved_points
 
 pytest.importorskip("jinja2")
 
@@ -59,6 +60,16 @@ def test_a_frontier_is_drawn_with_what_is_impossible(joint: pf.Joint) -> None:
     assert 'class="impossible"' in text
     assert f"leakage {front.leakage_at(front.max_utility / 2):.4f} bit" in text
     assert "NaN" not in text
+
+
+def test_the_impossible_area_is_what_is_proved_and_no_more(joint: pf.Joint) -> None:
+    front = pf.frontier(joint, n_points=5, rng=0, n_jobs=1)
+    corners = proved_points(front)
+    assert len(corners) >= 3
+    for share in np.linspace(0, 1, 201):
+        drawn = np.interp(share, *zip(*corners, strict=True))
+        assert drawn == pytest.approx(front.lower_bound_at(share * front.max_utility), abs=1e-9)
+    assert proved_points(pf.frontier(joint, method="greedy", n_points=3, rng=0, n_jobs=1)) == []
 
 
 def test_a_mechanism_says_what_its_symbols_stand_for(solution: pf.Solution) -> None:
