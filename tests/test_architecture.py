@@ -39,11 +39,12 @@ LAYERS = [
     {"learned", "estimators", "certified", "inspection"},
     {"sweep"},
     {"experiments", "plotting", "report"},
+    {"app"},
     {"cli", "__main__"},
 ]
 HEAVY = (
-    *("torch", "umap", "matplotlib", "jinja2", "numba", "scipy", "sklearn", "highspy"),
-    *("pandas", "polars", "pyarrow", "narwhals", "rich", "typer"),
+    *("torch", "umap", "matplotlib", "jinja2", "starlette", "uvicorn", "numba", "scipy", "sklearn"),
+    *("highspy", "pandas", "polars", "pyarrow", "narwhals", "rich", "typer"),
 )
 
 
@@ -58,7 +59,11 @@ LAZY = {
     ("mechanism", "streams"),  # TableMechanism.release_stream
     ("mechanism", "lazy"),  # TableMechanism.release_frame
     ("tradeoff", "plotting"),  # Frontier.plot
-    ("auditing", "report"),  # AuditReport.save
+    ("auditing", "report"),  # AuditReport.save, and what notebooks show of it
+    ("joint", "report"),  # what notebooks show
+    ("mechanism", "report"),
+    ("solution", "report"),
+    ("tradeoff", "report"),
 }
 
 

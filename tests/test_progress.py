@@ -106,3 +106,17 @@ def test_short_work_and_shown_work_are_not_announced(total, enabled, monkeypatch
     for done in (1, 21, 41):
         report(done, total)
     assert capsys.readouterr().err == ""
+
+
+def test_whoever_listens_hears_it_instead_of_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    heard: list[tuple[str, int, int]] = []
+    with progress.listening(lambda *told: heard.append(told)):
+        with progress.progress_bar("Counting") as report:
+            report(1, 4)
+            report(2, 4, "here")
+        with progress.status_line("Solving") as show:
+            show("a bound of 3")
+        with progress.progress_bar("Silent", False) as report:
+            report(1, 2)
+    assert heard == [("Counting", 1, 4), ("Counting  here", 2, 4), ("Solving: a bound of 3", 0, 0)]
+    assert capsys.readouterr() == ("", "")

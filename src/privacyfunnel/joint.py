@@ -274,6 +274,12 @@ class Joint:
         rows, columns = np.divmod(cells, self.n_y)
         return label_array(self.x_labels)[rows], label_array(self.y_labels)[columns]
 
+    def _repr_html_(self) -> str | None:
+        """What notebooks show."""
+        from .report.notebook import html_of
+
+        return html_of(self)
+
     def __repr__(self) -> str:
         source = "known" if self.n_samples is None else f"estimated from {self.n_samples:,} records"
         return (

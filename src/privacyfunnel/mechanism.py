@@ -599,5 +599,11 @@ class TableMechanism:
 
         return create_table(self, name, dialect=dialect)
 
+    def _repr_html_(self) -> str | None:
+        """What notebooks show."""
+        from .report.notebook import html_of
+
+        return html_of(self)
+
     def __repr__(self) -> str:
         return f"TableMechanism({', '.join(self.x_names)}: {self.n_x} letters → {self.n_z} symbols)"

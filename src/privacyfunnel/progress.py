@@ -13,12 +13,28 @@ DELAY = 1.0  # seconds of silence: short work shows nothing
 LONG = 30.0  # seconds of work from which on it is said how long it will take
 MINUTE = 60.0  # seconds between two lines of a log
 
+_listeners: list[Callable[[str, int, int], None]] = []
+
+
+@contextmanager
+def listening(tell: Callable[[str, int, int], None]) -> Iterator[None]:
+    """In this block all progress is told as (what, done, total) instead of being printed; total may be 0."""
+    _listeners.append(tell)
+    try:
+        yield
+    finally:
+        _listeners.remove(tell)
+
 
 @contextmanager
 def progress_bar(description: str, enabled: bool | None = None) -> Iterator[Report]:
     """Yield `report(done, total, text="")`. By default a bar on a terminal, else a line a minute."""
     if enabled is False:
         yield lambda done, total, text="": None
+        return
+    if _listeners:
+        hear = _listeners[-1]
+        yield lambda done, total, text="": hear(f"{description}  {text}".rstrip(), done, total)
         return
     if enabled is None and not sys.stderr.isatty():
         with _line_a_minute(description) as tell:
@@ -83,6 +99,10 @@ def status_line(description: str, enabled: bool | None = None) -> Iterator[Calla
     """Yield `show(text)` for work whose length is not known, shown as that of `progress_bar`."""
     if enabled is False:
         yield lambda text: None
+        return
+    if _listeners:
+        hear = _listeners[-1]
+        yield lambda text: hear(f"{description}: {text}", 0, 0)
         return
     if enabled is None and not sys.stderr.isatty():
         with _line_a_minute(description) as tell:

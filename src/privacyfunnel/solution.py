@@ -283,6 +283,12 @@ class Solution:
         told = f"may leak up to {more} bit" + ("" if more == here else f", not {here} as on these")
         return f"{few}: on new people this release {told}. Merge rare letters, or use fewer columns."
 
+    def _repr_html_(self) -> str | None:
+        """What notebooks show."""
+        from .report.notebook import html_of
+
+        return html_of(self)
+
     def __repr__(self) -> str:
         return self._described(self.measures.scale.with_leakage(self.leakage))
 

@@ -491,6 +491,12 @@ class Frontier:
     def _names(self) -> dict[str, str]:
         return {"utility": self.scale.utility, "leakage": self.scale.leakage}
 
+    def _repr_html_(self) -> str | None:
+        """What notebooks show."""
+        from .report.notebook import html_of
+
+        return html_of(self)
+
     def _check_utility(self, utility: float, name: str) -> float:
         if math.isnan(utility) or utility > self.max_utility + self._rounding:
             whole = self.entropy_x is not None and self.max_utility >= self.entropy_x - 1e-9

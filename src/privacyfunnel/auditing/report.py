@@ -71,6 +71,12 @@ class AuditReport:
             reasons.append(f"its numbers are about {n} records, few enough to search for what gives them")
         return f"This is as private as the data: {'; '.join(reasons)}." if reasons else ""
 
+    def _repr_html_(self) -> str | None:
+        """What notebooks show."""
+        from ..report.notebook import html_of
+
+        return html_of(self)
+
     def published(self) -> AuditReport:
         """The report as files, pages and verdicts tell it: rounded, so that nobody can be counted."""
         if self.meta.get("published"):  # read back from a file

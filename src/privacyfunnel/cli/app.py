@@ -16,6 +16,7 @@ from .fit import fit
 from .frontier import frontier
 from .inspect import inspect
 from .key import key
+from .open_app import open_app
 from .protect import protect
 from .release import release
 from .reproduce import reproduce
@@ -54,6 +55,9 @@ for function, summary in (
     app.command(help=_paragraphs(function.__doc__), short_help=summary)(function)
 
 
+app.command(name="app", help=_paragraphs(open_app.__doc__), short_help="Open a page for all of this.")(
+    open_app
+)
 app.add_typer(key, name="key", short_help="Make a key.")
 
 

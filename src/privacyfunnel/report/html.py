@@ -42,10 +42,11 @@ def save_html(report: AuditReport, path: str | PathLike[str], verdicts: Sequence
         }
         for i, name in enumerate(wording.attributes(report))
     ]
-    page = _render(
+    page = render(
         "report.html",
         title=str(report.meta.get("name", "release")),
         first_lines=wording.first_lines(report),
+        first_seconds=wording.first_seconds(report),
         basis=wording.basis(report),
         meta=report.meta,
         verdicts=verdicts,
@@ -76,7 +77,7 @@ def save_comparison(reports: Sequence[AuditReport], path: str | PathLike[str]) -
         raise InvalidInputError(f"save_comparison: pass two reports or more; there is {len(reports)}.")
     check_installed()
     reports = [one.published() for one in reports]
-    page = _render(
+    page = render(
         "comparison.html",
         title="Comparison of audits",
         first_lines=_told(reports),
@@ -107,7 +108,8 @@ def check_installed() -> None:
     import_figure()
 
 
-def _render(template: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
+    """A page, or a part of one, from a template of this folder; every value in it is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..auditing import AuditReport, ClassTable, Finding, findings
 from ..auditing.audit import TRAINED_ON
@@ -254,6 +255,32 @@ def worst_off(report: AuditReport, attribute: str | None = None) -> str | None:
     times = f"{2**lift.value:.3g}"
     size = "" if group is None else f"; the smallest group set apart: {signed(group)}"
     return f"The release makes a class of {lift.attribute} {times} times as likely for those worst off{size}."
+
+
+def first_seconds(report: AuditReport) -> dict[str, Any]:
+    """What stands below the first sentence: a bar from chance to raw records, and who is worst off."""
+    bar = None
+    lines = []
+    for name in attributes(report):
+        found = told(report, name)
+        if bar is None and found.best is not None and found.chance is not None:
+            bar = (found.chance.value, found.best.value, None if found.raw is None else found.raw.value)
+        lines += [line for line in (column_that_tells(report, name), worst_off(report, name)) if line]
+    return {"bar": bar, "lines": lines}
+
+
+def column_that_tells(report: AuditReport, attribute: str) -> str | None:
+    """Of the columns that are handed out beside the release the one that tells most; None without any."""
+    names = [str(name) for name in report.meta.get("kept", ())]
+    alone = [(name, _success(report, attribute, kept_view([name], False))) for name in names]
+    found = [(name, one) for name, one in alone if one is not None]
+    if not found:
+        return None
+    name, most = max(found, key=lambda pair: pair[1].value)
+    return (
+        f"Of the columns beside it, {name} tells most about {attribute}: seen alone, {signed(most)} are "
+        "guessed right."
+    )
 
 
 def first(report: AuditReport, quantity: str) -> Finding | None:

@@ -1,0 +1,221 @@
+"""The server: routes, and how it is started on the loopback address of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import webbrowser
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from ..errors import DataFileError, InvalidInputError, PrivacyFunnelError
+from ..files import open_table
+from . import screens
+from .desks import Desk, Desks
+from .guard import TOKEN_HEADER, WRONG, Guard, require_loopback
+from .pages import error_page, render, static
+from .places import Places
+
+#: Bytes of a form, at most.
+MOST_FORM = 1 << 20
+#: Seconds between two lines of progress.
+PACE = 0.2
+#: Seconds between two looks for desks that nobody uses any more.
+TIDY = 20.0
+
+
+class App:
+    """The routes, with the desks and the folder that they use."""
+
+    def __init__(self, folder: str, table: str | None = None) -> None:
+        self.places, self.desks, self.first = Places(folder), Desks(), table
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", lambda request: render("shell.html")),
+            Route("/app.js", lambda request: static("app.js")),
+            Route("/app.css", lambda request: static("app.css")),
+            Route("/favicon.ico", lambda request: Response(status_code=204)),
+            Route("/start", self._told(self.start)),
+            Route("/open", self._told(self.open), methods=["POST"]),
+            Route("/upload", self._told(self.upload), methods=["POST"]),
+            Route("/desk/{desk}/progress", self._told(self.progress)),
+            Route("/desk/{desk}/cancel", self._told(self.cancel), methods=["POST"]),
+            Route("/desk/{desk}/{screen}", self._told(self.show), methods=["GET"]),
+            Route("/desk/{desk}/{screen}", self._told(self.act), methods=["POST"]),
+        ]
+
+    def _told(self, handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        """The handler, whose errors are a sentence."""
+
+        async def handle(request: Request) -> Response:
+            try:
+                response: Response = await handler(request)
+                return response
+            except PrivacyFunnelError as error:
+                return error_page(str(error), 422, whole=False)
+            except Exception:  # its words may hold a value of the table
+                return error_page(WRONG, 500, whole=False)
+
+        return handle
+
+    async def start(self, request: Request) -> Response:
+        if self.first is None:
+            return render("start.html", folder=str(self.places.folder))
+        return screens.show(self._opened(self.first, os.path.basename(self.first)), "look")
+
+    async def open(self, request: Request) -> Response:
+        name = str((await read_form(request)).get("path", ""))
+        return screens.show(self._opened(self.places.table(name), os.path.basename(name.strip())), "look")
+
+    async def upload(self, request: Request) -> Response:
+        ending = request.headers.get("x-pfunnel-ending", "").lower()
+        size = request.headers.get("content-length")
+        path = await self.places.upload(ending, size, request.stream())
+        return screens.show(self._opened(path, f"uploaded table{ending}", copied=True), "look")
+
+    def _opened(self, path: str, shown: str, *, copied: bool = False) -> Desk:
+        return self.desks.add(Desk(path, shown, tuple(open_table(path).columns), copied=copied))
+
+    async def show(self, request: Request) -> Response:
+        return screens.show(self._desk(request), request.path_params["screen"])
+
+    async def act(self, request: Request) -> Response:
+        desk, form = self._desk(request), await read_form(request)
+        return screens.act(desk, request.path_params["screen"], form, self.places)
+
+    async def cancel(self, request: Request) -> Response:
+        desk = self._desk(request)
+        screen = desk.doing
+        await asyncio.to_thread(desk.cancel)
+        desk.settle()
+        if desk.unfinished is not None:
+            shutil.rmtree(desk.unfinished, ignore_errors=True)
+        return screens.show(desk, screen or "look")
+
+    async def progress(self, request: Request) -> Response:
+        """Lines of JSON while work is done; the tab that watches keeps its desk."""
+        desk = self._desk(request)
+
+        async def lines() -> AsyncIterator[str]:
+            while desk.work is not None and desk.work.running:
+                work = desk.work
+                seconds = f"{work.seconds} s" if work.seconds else ""
+                yield json.dumps({"text": work.text, "done": work.done, "total": work.total, "time": seconds})
+                yield "\n"
+                self.desks.get(desk.name)
+                await asyncio.sleep(PACE)
+            yield json.dumps({"end": f"/desk/{desk.name}/{desk.doing}"}) + "\n"
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    def _desk(self, request: Request) -> Desk:
+        return self.desks.get(request.path_params["desk"])
+
+    async def _tidy(self) -> None:
+        """End what tabs that were closed have left, though nobody asks for anything."""
+        while True:
+            await asyncio.sleep(TIDY)
+            await asyncio.to_thread(self.desks.forget)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Any) -> AsyncIterator[None]:
+        tidying = asyncio.create_task(self._tidy())
+        try:
+            yield
+        finally:
+            tidying.cancel()
+            self.desks.close()
+            self.places.close()
+
+
+async def read_form(request: Request) -> dict[str, Any]:
+    """A form, which our script sends as one JSON object of texts."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_FORM:
+            raise InvalidInputError("The form is too large; fill it in again.")
+    try:
+        form = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        form = None
+    if not isinstance(form, dict) or not all(isinstance(value, str) for value in form.values()):
+        raise InvalidInputError("The form cannot be read; load the page again.")
+    return form
+
+
+def make_app(folder: str, *, table: str | None = None, token: str, port: int) -> Guard:
+    """The application for a server on this port, behind its guard."""
+    inside = App(folder, table)
+    found = Starlette(
+        routes=inside.routes(),
+        lifespan=inside.lifespan,
+        exception_handlers={404: _not_found, 405: _not_found},
+    )
+    found.state.desks = inside.desks
+    return Guard(found, token, port)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    sentence = "There is nothing at this address; open the one that pfunnel app printed."
+    return error_page(sentence, 404, whole=TOKEN_HEADER not in request.headers)
+
+
+def loopback_socket(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
+    """A socket that only this machine reaches, on a free port."""
+    require_loopback(host)
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise DataFileError(
+            f"Port {port} cannot be used ({error.strerror or error}); name another, or none for a free one."
+        ) from None
+    return listening
+
+
+def serve(
+    table: str | None,
+    folder: str,
+    *,
+    port: int = 0,
+    browser: bool = True,
+    announce: Callable[[str], None] = print,
+) -> None:
+    """Serve the app until it is interrupted; `announce` is given its address."""
+    import uvicorn
+
+    with contextlib.suppress(KeyboardInterrupt), loopback_socket(port=port) as listening:
+        token = secrets.token_urlsafe(32)
+        port = listening.getsockname()[1]
+        address = f"http://127.0.0.1:{port}/#token={token}"
+        application: Any = make_app(folder, table=table, token=token, port=port)
+        config = uvicorn.Config(
+            application,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=64,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=3,
+        )
+        announce(address)
+        if browser:
+            webbrowser.open(address)
+        uvicorn.Server(config).run(sockets=[listening])

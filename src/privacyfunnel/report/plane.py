@@ -1,0 +1,95 @@
+"""Where the lines of a trade-off run in its picture, for the app and for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+#: In the units of the picture.
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 560, 320, 62, 44, 12, 14
+#: What telling is called beside the axis.
+WORDS = {
+    "information": "bits told",
+    "success": "guessed right",
+    "parity": "difference between groups",
+}
+
+Points = Sequence[tuple[float, float]]
+
+
+def plane_chart(
+    told: Points,
+    at_most: Points,
+    proved: Points,
+    measure: str,
+    words: str,
+    told_word: str = "on these records, exact",
+) -> dict[str, Any]:
+    """The values of the template: points are (kept, told), `at_most` is certified, nothing is below `proved`.
+
+    Parameters
+    ----------
+    told : what releases tell on their records
+    at_most, proved : may be empty
+    measure : key of WORDS
+    words : what the picture shows, for who does not see it
+    told_word : what the line is
+    """
+    most_kept = max(kept for kept, _ in told) or 1.0
+    heights = [height for _, height in (*told, *at_most)]
+    low = 0.0 if measure != "success" else max(0.0, min(heights) - 0.02)
+    high = max(max(heights), low + 1e-6)
+    floor = HEIGHT - BOTTOM
+
+    def x(kept: float) -> float:
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * kept / most_kept, 1)
+
+    def y(height: float) -> float:
+        share = (min(max(height, low), high) - low) / (high - low)
+        return round(floor - (floor - TOP) * share, 1)
+
+    def line(points: Iterable[tuple[float, float]]) -> str:
+        return " ".join(f"{x(kept)},{y(height)}" for kept, height in points)
+
+    bits = measure == "information"
+    ticks = [low + (high - low) * share for share in (0, 0.5, 1)]
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "floor": floor,
+        "left": LEFT,
+        "right": WIDTH - RIGHT,
+        "top": TOP,
+        "impossible": f"{x(0)},{floor} {line(proved)} {x(most_kept)},{floor}" if proved else "",
+        "told": line(told),
+        "at_most": line(at_most),
+        "here": [(x(kept), y(height)) for kept, height in at_most or told],
+        "y_ticks": [(y(tick), f"{tick:.3f}" if bits else f"{100 * tick:.0f} %") for tick in ticks],
+        "x_ticks": [(x(most_kept * share), f"{100 * most_kept * share:.0f} %") for share in (0, 0.5, 1)],
+        "y_word": WORDS[measure],
+        "words": words,
+        "told_word": told_word,
+    }
+
+
+def proved_points(front: Any) -> list[tuple[float, float]]:
+    """What must be told at least, for shares of what is kept; empty where a frontier has no proof.
+
+    The corners of the largest of its lines: between two of them a straight line is exactly what is proved.
+    """
+    if not front.support_lines:
+        return []
+    most = front.max_utility
+    end = most if front.entropy_x is None else front.entropy_x
+    # A falling line bounds by its lowest value, as `Frontier.lower_bound_at` says.
+    lines = [(max(beta, 0.0), value + min(beta, 0.0) * end) for beta, value in front.support_lines]
+    lines.append((0.0, front.least_leakage))
+    corners = {0.0: front.lower_bound_at(0.0), most: front.lower_bound_at(most)}
+    for (slope, value), (other, at_nothing) in combinations(lines, 2):
+        if slope != other:
+            kept = (value - at_nothing) / (other - slope)
+            # Only where no third line is above the two.
+            if 0 < kept < most and front.lower_bound_at(kept) <= value + slope * kept + 1e-12:
+                corners[kept] = front.lower_bound_at(kept)
+    return [(kept / most if most else 0.0, told) for kept, told in sorted(corners.items())]
