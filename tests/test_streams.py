@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -514,3 +515,11 @@ def test_categories_of_records_left_out_stay_here(
         assert column.to_pylist() == ["p", "q", None]
         assert "SOMEBODY" not in column.dictionary.to_pylist()
         assert column.type.ordered == ordered
+
+
+def test_a_lazy_release_cannot_be_saved(mechanism: TableMechanism) -> None:
+    released = mechanism.release_frame(pl.from_arrow(people()).lazy(), key=KEY, id="person")
+    for save in (pickle.dumps, pl.LazyFrame.serialize):
+        with pytest.raises(Exception, match="a release that is still lazy cannot be saved"):
+            save(released)
+    assert released.collect().height == N
