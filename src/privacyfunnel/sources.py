@@ -126,7 +126,7 @@ def _opened(source: Any, kind: str, library: str) -> Source | None:
         return _of_reader(source, kind)
     if hasattr(source, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(source)
-        return Source(kind, reader.schema, lambda names: reader)
+        return Source(kind, reader.schema, lambda names: reader, lazy=library == "pyspark")
     return None
 
 
