@@ -186,6 +186,9 @@ def test_a_certified_rule_releases_frames(spark_server: Any, records: str) -> No
     found = rule.release(frame, records=records, rng=3).toArrow()
     here = rule.release(given, records=records, rng=np.random.default_rng([3, 0]))
     assert found.to_pydict() == here.to_dict("list")
+    drawn = rule.release(frame, records=records)
+    assert drawn.toArrow() == drawn.toArrow()  # a second use of the frame is no second release
+    assert rule.release(frame.limit(0), records=records).toArrow().num_rows == 0
     with pytest.raises(InvalidInputError, match="a rule draws anew"):
         release_spark(rule, frame, key=KEY, id="age")
 

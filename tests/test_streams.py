@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -462,3 +463,63 @@ def test_an_id_is_needed_with_a_key(mechanism: TableMechanism) -> None:
         mechanism.release_stream(people(), key=KEY)
     with pytest.raises(InvalidInputError, match="there is no column 'name'"):
         mechanism.release_stream(people(), key=KEY, id="name")
+
+
+def test_a_reader_that_was_read_is_not_taken_for_an_empty_one(
+    mechanism: TableMechanism, tmp_path: Path
+) -> None:
+    reader = people().to_reader()
+    pf.Joint.from_frame(reader, public="job", private="sex", missing="letter")
+    with pytest.raises(InvalidInputError, match="was read already; open it again"):
+        mechanism.release_stream(reader, tmp_path / "out.csv")
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("read", [pl.scan_parquet, lambda path: duckdb.read_parquet(str(path))])
+def test_what_is_lazy_does_not_replace_what_it_may_read(
+    read: Callable[..., Any], mechanism: TableMechanism, tmp_path: Path
+) -> None:
+    path = tmp_path / "people.parquet"
+    pq.write_table(people(), path)
+    with pytest.raises(InvalidInputError, match=r"exists, and a .* does not tell whether it reads it"):
+        mechanism.release_stream(read(path), path)
+    assert pq.read_table(path) == people()
+    assert mechanism.release_stream(read(path), tmp_path / "new.parquet").n_records == N
+
+
+def test_parts_that_cannot_be_read_are_not_left_out(mechanism: TableMechanism, parts: Path) -> None:
+    link = parts / "part-99.parquet"
+    link.symlink_to(parts / "gone")
+    with pytest.raises(DataFileError, match=r"part-99.parquet: this link leads to no file"):
+        mechanism.release_stream(parts)
+    link.unlink()
+    link.mkdir()
+    with pytest.raises(DataFileError, match=r"part-99.parquet: this part is a folder"):
+        mechanism.release_stream(parts)
+    pq.write_table(people(5), link / "more.parquet")
+    assert mechanism.release_stream(f"{parts}/**/*.parquet").read_all().num_rows == N + 5
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_categories_of_records_left_out_stay_here(
+    ordered: bool, mechanism: TableMechanism, tmp_path: Path
+) -> None:
+    towns = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), ["p", "q", "SOMEBODY"], ordered=ordered)
+    table = pa.table({"job": ["a", "b", "a", "new"], "town": towns})
+    for name in ("out.parquet", "out.arrow"):
+        mechanism.release_stream(table, tmp_path / name, keep="town", unknown="drop")
+        assert b"SOMEBODY" not in (tmp_path / name).read_bytes()
+    for frame in (table, table.to_pandas()):
+        made = pa.table(mechanism.release_frame(frame, keep="town", unknown="drop"))
+        column = made["town"].combine_chunks()
+        assert column.to_pylist() == ["p", "q", None]
+        assert "SOMEBODY" not in column.dictionary.to_pylist()
+        assert column.type.ordered == ordered
+
+
+def test_a_lazy_release_cannot_be_saved(mechanism: TableMechanism) -> None:
+    released = mechanism.release_frame(pl.from_arrow(people()).lazy(), key=KEY, id="person")
+    for save in (pickle.dumps, pl.LazyFrame.serialize):
+        with pytest.raises(Exception, match="a release that is still lazy cannot be saved"):
+            save(released)
+    assert released.collect().height == N

@@ -46,31 +46,45 @@ def _of_polars(
     from polars.io.plugins import register_io_source
 
     empty = mechanism.release_frame(pl.DataFrame(schema=frame.collect_schema()), columns, **how)
-    again = how["key"] is not None or isinstance(how["rng"], (int, np.integer))  # the same symbols again
-    begun = False
+    return register_io_source(
+        _PolarsRelease(mechanism, frame, columns, how), schema=empty.schema, validate_schema=True
+    )
 
-    def source(
-        wanted: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
+
+class _PolarsRelease:
+    """What polars asks for the records of a release."""
+
+    def __init__(self, mechanism: TableMechanism, frame: Any, columns: Any, how: dict[str, Any]) -> None:
+        self.mechanism, self.frame, self.columns, self.how = mechanism, frame, columns, how
+        # Whether it gives the same symbols again.
+        self.again = how["key"] is not None or isinstance(how["rng"], (int, np.integer))
+        self.begun = False
+
+    def __reduce__(self) -> Any:
+        raise InvalidInputError(
+            "release_frame: a release that is still lazy cannot be saved: the file would hold the key, and a "
+            "copy would draw again; collect it first."
+        )
+
+    def __call__(
+        self, wanted: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
     ) -> Iterator[Any]:
-        nonlocal begun
-        if begun and not again:
+        if self.begun and not self.again:
             raise InvalidInputError(
                 "release_frame: this release was collected already, and drawing again would tell more; keep "
                 "the first result, or release with a key."
             )
-        begun = True
-        numbers = {**how, "rng": one_generator(how["rng"])}
+        self.begun = True
+        numbers = {**self.how, "rng": one_generator(self.how["rng"])}
         left = n_rows
-        for part in polars_batches(frame):
-            made = mechanism.release_frame(part, columns, **numbers)
+        for part in polars_batches(self.frame):
+            made = self.mechanism.release_frame(part, self.columns, **numbers)
             made = made if left is None else made.head(left)
             left = None if left is None else left - len(made)
             made = made if predicate is None else made.filter(predicate)
             yield made if wanted is None else made.select(wanted)
             if left == 0:
                 return
-
-    return register_io_source(source, schema=empty.schema, validate_schema=True)
 
 
 class _Sent:

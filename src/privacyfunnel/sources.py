@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
 from .alphabet import require_columns
 from .errors import InvalidInputError, PrivacyFunnelError, shortened
@@ -12,6 +13,9 @@ from .frames import without_views
 
 #: Records asked for at a time, where the source lets us ask.
 BATCH_ROWS = 1 << 17
+
+# Readers that were read here: a second time they would have no records, and not say why.
+_READ: WeakSet[Any] = WeakSet()
 
 
 class Source:
@@ -26,10 +30,21 @@ class Source:
         Whether it may be read twice.
     origin : object, optional
         What knows the files that are read.
+    lazy : bool
+        Whether files may be read that nobody can ask for.
     """
 
-    def __init__(self, kind: str, schema: Any, read: Any, *, again: bool = False, origin: Any = None) -> None:
-        self.kind, self._read, self.again, self.origin = kind, read, again, origin
+    def __init__(
+        self,
+        kind: str,
+        schema: Any,
+        read: Any,
+        *,
+        again: bool = False,
+        origin: Any = None,
+        lazy: bool = False,
+    ) -> None:
+        self.kind, self._read, self.again, self.origin, self.lazy = kind, read, again, origin, lazy
         # Without the metadata: it may tell of columns that are left out.
         self._schema = without_views(schema).remove_metadata()
         self.columns = tuple(self._schema.names)
@@ -106,11 +121,24 @@ def _opened(source: Any, kind: str, library: str) -> Source | None:
         return _of_duckdb(source, kind)
     if library == "ibis" and hasattr(source, "to_pyarrow_batches"):
         schema = source.schema().to_pyarrow()
-        return Source(kind, schema, lambda names: source.select(*names).to_pyarrow_batches())
+        return Source(kind, schema, lambda names: source.select(*names).to_pyarrow_batches(), lazy=True)
+    if isinstance(source, pa.RecordBatchReader):
+        return _of_reader(source, kind)
     if hasattr(source, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(source)
-        return Source(kind, reader.schema, lambda names: reader)
+        return Source(kind, reader.schema, lambda names: reader, lazy=library == "pyspark")
     return None
+
+
+def _of_reader(reader: Any, kind: str) -> Source:
+    if reader in _READ:
+        raise InvalidInputError(f"{kind}: this stream was read already; open it again.")
+
+    def read(names: Sequence[str]) -> Any:
+        _READ.add(reader)
+        return reader
+
+    return Source(kind, reader.schema, read)
 
 
 def _of_dataset(dataset: Any, kind: str) -> Source:
@@ -145,7 +173,7 @@ def _of_polars(frame: Any, kind: str) -> Source:
         for part in polars_batches(frame.select(names)):
             yield from part.to_arrow().to_batches()
 
-    return Source(kind, schema, read)
+    return Source(kind, schema, read, lazy=True)
 
 
 def polars_batches(frame: Any) -> Iterator[Any]:
@@ -164,7 +192,7 @@ def _of_duckdb(relation: Any, kind: str) -> Source:
         # Older versions have another name for it.
         return (getattr(few, "to_arrow_reader", None) or few.fetch_record_batch)(BATCH_ROWS)
 
-    return Source(kind, pa.RecordBatchReader.from_stream(relation.limit(0)).schema, read)
+    return Source(kind, pa.RecordBatchReader.from_stream(relation.limit(0)).schema, read, lazy=True)
 
 
 def is_streamed(frame: Any) -> bool:

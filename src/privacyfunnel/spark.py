@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import one_generator
+from .arrays import SecretNumbers, one_generator
 from .errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def release_spark(
     *args, **settings
         As for `TableMechanism.release_frame`, or for `CertifiedRule.release`.
     rng : None or int
-        A seed gives the same symbols for the same partitions. With None a mechanism draws by a key from the
+        A seed gives the same symbols for the same partitions. With None they are drawn by a secret from the
         operating system's entropy that is made for this frame alone: a partition that Spark computes again,
         because a worker died or the frame is used twice, gets the same symbols if its records come in the
         same order.
@@ -56,8 +56,10 @@ def release_spark(
     release = _Release(args, settings, rng, key, id)
     if rng is None and key is None and hasattr(what, "fingerprint"):
         release = replace(release, key=secrets.token_bytes(32), id=_unused(frame.columns), by_place=True)
-    # Arguments that are wrong are told here and not by a worker. A rule needs a record to say what comes out.
-    made = release.table(what, frame.limit(0 if hasattr(what, "release_frame") else 1).toArrow(), 0)
+    elif rng is None and key is None:
+        release = replace(release, secret=secrets.token_bytes(32))
+    # Arguments that are wrong are told here and not by a worker.
+    made = release.table(what, frame.limit(0).toArrow(), 0)
     out = _schema(made.schema, frame.schema, settings.get("output", "z"), release.id)
     session = frame.sparkSession
     columns = session.createDataFrame([], out).toArrow().schema
@@ -82,9 +84,10 @@ class _Release:
     args: Sequence[Any]
     settings: Mapping[str, Any]
     rng: Any
-    key: bytes | None
+    key: bytes | None = field(repr=False)
     id: str | None
     by_place: bool = False  # whether an id is the place of a record in the frame
+    secret: bytes | None = field(default=None, repr=False)  # of a rule, which has no key
 
     def tables(self, what: Any, batches: Iterator[Any], partition: int) -> Iterator[Any]:
         """The released tables of a partition, one a batch."""
@@ -93,6 +96,8 @@ class _Release:
         one = self
         if self.rng is not None:
             one = replace(self, rng=np.random.default_rng([int(self.rng), partition]))
+        elif self.secret is not None:
+            one = replace(self, rng=SecretNumbers(self.secret, partition))
         begin = 0
         for batch in (some for some in batches if some.num_rows):
             yield one.table(what, pa.Table.from_batches([batch]), begin, partition)
@@ -137,13 +142,13 @@ def _schema(made: Any, given: Any, symbol: str, person: str | None) -> Any:
     from pyspark.sql.types import StringType, StructField, StructType
 
     fields = []
-    for field in made:
-        there = field.name in given.names and field.name != symbol
+    for column in made:
+        there = column.name in given.names and column.name != symbol
         if there:
-            fields.append(StructField(field.name, given[field.name].dataType))
-        elif field.name != person:
-            kind = StringType() if pa.types.is_null(field.type) else from_arrow_type(field.type)
-            fields.append(StructField(field.name, kind))
+            fields.append(StructField(column.name, given[column.name].dataType))
+        elif column.name != person:
+            kind = StringType() if pa.types.is_null(column.type) else from_arrow_type(column.type)
+            fields.append(StructField(column.name, kind))
     return StructType(fields)
 
 

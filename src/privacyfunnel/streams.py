@@ -287,6 +287,11 @@ def check_sink(table: TableFile, sink: Path_ | None, shuffle: bool = False) -> N
     real = os.path.realpath(name)
     if real in read:
         raise InvalidInputError(f"{name}: this is what is read; give the output another name.")
+    if isinstance(table, StreamTable) and table.source.lazy and os.path.lexists(name):
+        raise InvalidInputError(
+            f"{name}: this file exists, and a {table.path.rpartition(' ')[2]} does not tell whether it reads "
+            "it; give the output another name, or remove the file."
+        )
     if isinstance(table, PartsFile):
         if os.path.dirname(real) in {os.path.dirname(path) for path in read if path.endswith(".parquet")}:
             raise InvalidInputError(

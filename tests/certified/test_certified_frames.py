@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel, CertifiedRule
 from privacyfunnel.errors import FileFormatError, InvalidInputError
+from privacyfunnel.spark import _Release
 
 N = 6_000
 
@@ -275,7 +277,6 @@ def test_what_a_rule_cannot_stream(funnel, tmp_path):
         (table, tmp_path / "out.xlsx", "the name must end in"),
         (table, tmp_path / "out", "the name must end in"),
         (table.drop_columns("job"), tmp_path / "out.csv", "there is no column 'job'"),
-        (table.slice(0, 0), tmp_path / "out.csv", "there are no records"),
     ]:
         with pytest.raises(InvalidInputError, match=message):
             funnel.release_stream(source, sink)
@@ -310,3 +311,38 @@ def test_a_private_value_that_all_share_is_not_printed():
     with pytest.raises(InvalidInputError, match=r"the same for every record; there") as caught:
         CertifiedFunnel().fit(people(200).assign(sex="secret"), private="sex")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("records", ["columns", "typical", "symbol"])
+def test_no_records_give_the_columns_alone(funnel, records, tmp_path):
+    frame = people(50, 1)
+    rule = funnel.rule_
+    for make in (lambda x: x, pl.from_pandas, pa.Table.from_pandas):
+        some, none = (rule.release(make(part), records=records) for part in (frame, frame[:0]))
+        assert len(none) == 0
+        assert type(none) is type(some)
+        assert list(map(str, none.schema if hasattr(none, "schema") else none.dtypes)) == list(
+            map(str, some.schema if hasattr(some, "schema") else some.dtypes)
+        )
+    frame[:0].to_parquet(tmp_path / "none.parquet")
+    written = rule.release_stream(tmp_path / "none.parquet", tmp_path / "out.parquet", records=records)
+    assert written.n_records == 0
+    assert pa.parquet.read_schema(tmp_path / "out.parquet").names == list(
+        rule.release(frame, records=records)
+    )
+    reader = rule.release_stream(frame[:0], records=records)
+    assert (
+        reader.schema.remove_metadata()
+        == rule.release_stream(frame, records=records).schema.remove_metadata()
+    )
+
+
+def test_a_partition_of_spark_that_is_computed_again_draws_the_same(funnel):
+    release = _Release((), {"records": "columns", "keep": ()}, None, None, None, secret=b"secret" * 6)
+    batches = pa.Table.from_pandas(people(400, 1)).to_batches(100)
+    first, again, other = (
+        pa.concat_tables(release.tables(funnel.rule_, iter(batches), partition)) for partition in (3, 3, 4)
+    )
+    assert first == again
+    assert first != other
+    assert "secret" not in repr(release).replace("secret=", "")

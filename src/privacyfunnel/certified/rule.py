@@ -78,8 +78,9 @@ class CertifiedRule:
 
     def cells_of(self, X: Any) -> IntArray:
         """The cell of each record. It is not to leave the house: the symbol is."""
-        found = [self.cells(self.reader.points(part)) for part in _parts(X)]
-        return np.concatenate(found)
+        points = map(self.reader.points, _parts(X))
+        # Functions that sort records into cells need not take none.
+        return np.concatenate([self.cells(some) if len(some) else np.zeros(0, np.intp) for some in points])
 
     def transform(self, X: Any, rng: Rng = None) -> IntArray:
         """A symbol for each record, 0, 1, …, drawn from the mechanism."""
@@ -204,7 +205,7 @@ def _column_like(X: Any, name: str, values: IntArray) -> Any:
     import narwhals as nw
 
     frame = read_frame(X, "release")
-    made = nw.from_dict({name: values.tolist()}, backend=frame.implementation)
+    made = nw.from_dict({name: values.tolist()}, {name: nw.Int64()}, backend=frame.implementation)
     return made.to_native()
 
 

@@ -42,19 +42,22 @@ class RuleRelease:
             self.types[column.name] = kind.value_type if pa.types.is_dictionary(kind) else kind
 
     def tables(self, part: TableFile | None = None) -> Iterator[Any]:
-        """What is released of the table, or of a part of it, batch after batch."""
-        source = part or self.table
+        """What is released of the table, or of a part of it, batch after batch; at least a header."""
+        source, empty = part or self.table, True
         with progress_bar(f"Releasing {os.path.basename(source.path)}") as report:
             for batch in source.batches(self.names, letters=self.names, report=report):
                 if batch.num_rows:
-                    yield self._one(batch)
+                    empty = False
+                    yield self._one(batch.schema, [batch])
+        if empty:
+            yield self._one(source.schema(self.names), [])
 
-    def _one(self, batch: Any) -> Any:
+    def _one(self, schema: Any, batches: list[Any]) -> Any:
         """Records with the types that they had when the rule was made, released."""
         import narwhals as nw
         import pyarrow as pa
 
-        part = typed(pa.Table.from_batches([batch]), self.table, self.types)
+        part = typed(pa.Table.from_batches(batches, schema), self.table, self.types)
         return nw.from_native(self.rule.release(part, **self.how), eager_only=True).to_arrow()
 
 
@@ -67,9 +70,7 @@ def release_stream(
         file_kind(sink)
     check_sink(table, sink)
     made = RuleRelease(table, rule, records, as_names(keep), one_generator(rng)).tables()
-    first = next(made, None)
-    if first is None:
-        raise InvalidInputError(f"{table.path}: there are no records.")
+    first = next(made)
 
     def tables(part: TableFile | None = None) -> Iterator[Any]:
         yield first

@@ -64,7 +64,14 @@ def _names(path: str) -> list[str]:
     """The files, sorted; hidden ones and those of other programs (_SUCCESS) are none."""
     pattern = os.path.join(glob.escape(path), "*.parquet") if os.path.isdir(path) else path
     found = sorted(glob.glob(pattern, recursive=True))
-    found = [name for name in found if os.path.basename(name)[0] not in "._" and os.path.isfile(name)]
+    seen = [name for name in found if os.path.basename(name)[:1] not in ("", ".", "_")]
+    found = [name for name in seen if os.path.isfile(name)]
+    for name in seen:  # nothing that looks like a part is left out in silence
+        if not os.path.exists(name):
+            raise DataFileError(f"{name}: this link leads to no file; mend it, or remove it.")
+        folder = name.lower().endswith(".parquet") and os.path.isdir(name)
+        if folder and not any(part.startswith(name + os.sep) for part in found):
+            raise DataFileError(f"{name}: this part is a folder; name its files too, with a pattern.")
     if not found and os.path.isdir(path):
         raise DataFileError(f"{path}: this is a folder; name a file in it, or one that has .parquet files.")
     if not found:

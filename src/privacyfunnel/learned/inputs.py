@@ -19,6 +19,7 @@ from torch import Tensor
 
 from ..errors import InvalidInputError
 from ..keys import KEY_BYTES
+from ..spark import is_spark
 from .families import Likelihood
 
 # Records of a training whose marks are kept, and bytes of a mark.
@@ -185,6 +186,11 @@ def _is_finite(value: Any) -> bool:
 def read_records(estimator: Any, X: Any, *, reset: bool) -> Tensor:
     """X as a float32 tensor with a row a record; with `reset` the estimator takes its features from it."""
     X = as_array(X)
+    if is_spark(X):
+        raise InvalidInputError(
+            "X is a frame of Spark, which encoders do not take; read it here batch by batch with "
+            "release_stream, or pass X.toPandas()."
+        )
     if isinstance(X, np.ndarray) and X.ndim > 2:
         if reset:
             estimator.record_shape_ = X.shape[1:]
