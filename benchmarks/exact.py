@@ -56,8 +56,8 @@ def growth() -> None:
                 solution = pf.solve(
                     random_joint(1, n_x, n_y), beta=beta, method="exact", time_limit=300, rng=0
                 )
-            counts = [int(c.replace(",", "")) for c in re.findall(r"[\d,]*\d", " ".join(solution.notes))]
-            rounds, columns, nodes = counts or (0, 0, 0)
+            found = re.search(r"([\d,]+) rounds?, ([\d,]+) columns?, ([\d,]+) ", " ".join(solution.notes))
+            rounds, columns, nodes = (int(c.replace(",", "")) for c in found.groups()) if found else (0, 0, 0)
             rows.append(
                 {
                     "|X|": n_x,
