@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel
 from privacyfunnel.certified.held_out import HeldOut, coarse, group_means, weighted_auc
-from privacyfunnel.certified.predictor import Predictor
+from privacyfunnel.certified.predictor import Predictor, rounded_spread
+from privacyfunnel.certified.problem import rough_bits
 from privacyfunnel.certified.reading import split_records
 from privacyfunnel.errors import InfeasibleError, InvalidInputError
 
@@ -407,6 +408,43 @@ def test_a_rule_holds_no_exact_mean_and_no_exact_count():
         assert 0.05 < np.abs(off).max() < 3
         tens = rule.p_cells / rule.p_cells.min() * np.rint(sizes.min() / 10)
         assert np.allclose(tens, np.rint(tens))
+        assert np.array_equal(rule.mechanism.p_x, rule.p_cells)
+        assert np.allclose(rule.mechanism.marginal, rule.p_cells @ rule.mechanism.p_z_given_x)
+
+
+def test_what_the_model_of_the_task_is_scaled_by_is_rounded():
+    points = np.random.default_rng(0).normal(3.0, 0.0123456, (500, 2))
+    model = Predictor.fit(points, (points[:, 0] > 3).astype(int), 2)
+    assert np.allclose(model.width * 1e4, np.rint(model.width * 1e4), atol=1e-9)
+    for numbers in (model.centre, *(model.steps[model.steps[:, 0] == i, 1] for i in (0, 1))):
+        units = numbers / (0.01 * model.width[0])
+        assert np.allclose(units, np.rint(units), atol=1e-6)
+    assert np.array_equal(rounded_spread(np.zeros((3, 2))), [1.0, 1.0])
+
+
+def test_a_limit_made_from_shares_does_not_tell_how_many_have_a_private_value():
+    X, y, _ = graded().draw(3_000, np.random.default_rng(0))
+    given = []
+    funnel = CertifiedFunnel(
+        lambda shares: given.append(shares) or shares.max() + 0.2,
+        leakage="success",
+        n_cells=8,
+        random_state=0,
+    ).fit(X, private=y)
+    solving = y[split_records(3_000, None, np.random.default_rng(0))[0]]
+    tens = 10 * np.rint(np.bincount(solving) / 10)
+    assert np.allclose(given[0], tens / tens.sum())
+    assert funnel.certificate_.value == pytest.approx(given[0].max() + 0.2)
+    assert funnel.verdict_.guesses[0].chance == pytest.approx(given[0].max())
+
+
+def test_bits_of_a_limit_on_guesses_are_none_at_chance_and_more_above_it():
+    for p_y in ([0.5, 0.5], [0.7, 0.3], [0.5, 0.3, 0.15, 0.05], [0.25] * 4, [0.4, 0.39, 0.21]):
+        shares = np.array(p_y)
+        bits = [rough_bits("success", shares.max() + more, shares) for more in (0.0, 0.03, 0.1)]
+        assert bits[0] == pytest.approx(0, abs=1e-12)
+        assert 0 < bits[1] < bits[2]
+    assert rough_bits("success", 1.0, shares) == pytest.approx(pf.entropy(shares))
 
 
 def test_one_record_moves_a_rounded_mean_by_a_step_at_most():
