@@ -265,7 +265,7 @@ def _kmeans(
         found = KMeans(n, n_init=1, random_state=seed).fit(coordinates)
     centres = np.ascontiguousarray(found.cluster_centers_, dtype=np.float64)
     centres, raw = _dissolved(coordinates, centres)
-    # A rule holds the centres: each is rounded to what one of its records could move it by.
+    # A rule holds the centres: each is rounded to what two of its records or more could move it by.
     sizes = np.bincount(raw, minlength=len(centres))
     centres, raw = _dissolved(coordinates, coarse(centres, sizes, spread_of(coordinates)))
     return Cells("kmeans", space, centres, np.arange(len(centres))), raw
