@@ -28,7 +28,7 @@ def fitted(population, n=6_000, seed=0, **settings):
 @pytest.mark.parametrize(
     ("settings", "limit"),
     [
-        ({}, 0.06),
+        ({}, 0.05),
         ({"task": True}, 0.05),
         ({"utility": "information"}, 0.05),
         ({"leakage": "success"}, 0.72),
