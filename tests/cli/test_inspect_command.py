@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -122,3 +123,20 @@ def test_no_records(pfunnel: Run, tmp_path: Path) -> None:
     ended = pfunnel("inspect", write_csv(tmp_path / "none.csv", [], ["a", "b"]), "--private", "a")
     assert ended.code == 2
     assert "no records" in ended.err or "two records or more" in ended.err
+
+
+def test_what_is_proposed_next_is_not_refused(pfunnel, tmp_path):
+    rng = np.random.default_rng(0)
+    sex = rng.integers(0, 2, 2_000)
+    pay = np.round(rng.normal(30_000, 9_000, 2_000) + 9_000 * sex, 2)
+    job = np.where(rng.random(2_000) < 0.7, sex, 1 - sex)
+    path = tmp_path / "people.csv"
+    for columns, said in (
+        ({"pay": pay, "job": job}, "--public job "),
+        ({"pay": pay}, "Next, the whole table"),
+    ):
+        pd.DataFrame({**columns, "sex": sex}).to_csv(path, index=False)
+        ended = pfunnel("inspect", path, "--private", "sex")
+        assert ended.code == 0, ended.err
+        assert said in " ".join(ended.out.split())
+        assert "--public pay" not in ended.out

@@ -49,7 +49,7 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     book = pd.read_parquet(tmp_path / "safe-codebook.parquet")
     assert book["share"].sum() == pytest.approx(1)
     written = card.read_text()
-    assert "- sex: at most 0.08 bit" in written
+    assert "- sex: nobody learns more than 0.08 bit about it" in written
     assert "with this confidence each, not together" in written
     for text in (written, (rule / "rule.json").read_text()):
         assert "female" not in text
@@ -68,8 +68,9 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        (("--max-success", "65%"), "sex ≤ 0.65"),
+        (("--max-success", "65%"), "sex ≤ 65 %"),
         (("--max-advantage", "8%"), "share guessed right; for every adversary"),
+        (("--remove", "92%"), "sex ≤ 0.0799"),
         (("--max-parity", "20%"), "20.0 % apart, each with 95 % confidence"),
         (("--keep-variance", "40%"), "keeps 4"),
         ((), "no limit was set: the knee of the certified trade-off was taken"),
@@ -97,6 +98,7 @@ def test_limits_in_peoples_words(
         (("--private", "sex", "--max-leakage", 0.0001), "would be needed"),
         (("--private", "sex", "--max-success", "170%"), "share such as 70%"),
         (("--private", "sex", "--max-success", "70%", "--max-parity", "10%"), "pass one of --max-leakage"),
+        (("--private", "sex", "--remove", "100%"), "more than 0% and less than 100%"),
         (("--private", "sex", "--keep-variance", "100%"), "cells themselves keep"),
         (("--private", "sex", "--task", "sex", "--max-leakage", 0.1), "both --private and the --task"),
         (("--private", "sex", "--drop", "sexe"), "no column 'sexe'"),

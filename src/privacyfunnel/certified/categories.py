@@ -179,6 +179,13 @@ def in_tens(counts: FloatArray) -> FloatArray:
     return tens
 
 
+def shares_in_tens(counts: FloatArray | IntArray) -> FloatArray:
+    """Shares of so many records each, told to ten."""
+    tens = in_tens(np.asarray(counts, dtype=np.float64))
+    shares: FloatArray = tens / tens.sum()
+    return shares
+
+
 def told_missing(share: float) -> str:
     """The end of a sentence."""
     return f"; {share:.0%} missing" if share else ""

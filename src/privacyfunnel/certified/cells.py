@@ -16,7 +16,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..errors import InvalidInputError, shortened
 from .held_out import coarse, group_means, spread_of
-from .predictor import ROUNDED, Predictor
+from .predictor import ROUNDED, Predictor, rounded_spread
 from .stored import numbers_from, numbers_to
 
 #: A cell of fewer records is dissolved into the nearest.
@@ -265,7 +265,7 @@ def _kmeans(
         found = KMeans(n, n_init=1, random_state=seed).fit(coordinates)
     centres = np.ascontiguousarray(found.cluster_centers_, dtype=np.float64)
     centres, raw = _dissolved(coordinates, centres)
-    # A rule holds the centres: each is rounded to what one of its records could move it by.
+    # A rule holds the centres: each is rounded to what two of its records or more could move it by.
     sizes = np.bincount(raw, minlength=len(centres))
     centres, raw = _dissolved(coordinates, coarse(centres, sizes, spread_of(coordinates)))
     return Cells("kmeans", space, centres, np.arange(len(centres))), raw
@@ -307,7 +307,7 @@ def _tree(
     sides = (np.where(leaf, 0, side) for side in (inner.children_left, inner.children_right))
     # The tree cuts in the middle between two people: a rule holds the place to a hundredth of the spread.
     column = np.where(leaf, 0, inner.feature)
-    unit = np.maximum(ROUNDED * points.std(axis=0), 1e-12)[column]
+    unit = (ROUNDED * rounded_spread(points))[column]
     places = np.where(leaf, 0.0, np.rint(inner.threshold / unit) * unit)
     nodes = np.column_stack([column, places, *sides, number]).astype(np.float64)
     raw = _leaves(nodes, points)

@@ -14,13 +14,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import FloatArray, IntArray
+from ..channels import to_one
 from ..checks import finite_number, whole_number
 from ..errors import InfeasibleError, InvalidInputError, shortened
 from ..measured import Measured
 from ..measures import LEAKAGES
 from ..mechanism import Rng, TableMechanism
 from ..solution import Solution
-from .categories import in_tens
+from .categories import shares_in_tens
 from .cells import Cells
 from .choice import CertifiedFrontier, CertifiedPoint
 from .held_out import HeldOut, coarse, counted, group_means, spread_of, weighted_auc
@@ -52,8 +53,8 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     max_leakage : float, mapping, function or None
         The limit: bits for "information", a share of people for "success" and "parity". A mapping gives each
         private attribute a limit of its own, all certified together; a number is for their combination. A
-        function is given the shares of the private classes among the records that solve, for limits such as
-        "5 % more than by chance". None takes the knee of the certified trade-off.
+        function is given the shares of the private classes among the records that solve, to ten records, for
+        limits such as "5 % more than by chance". None takes the knee of the certified trade-off.
     leakage : {"information", "success", "parity"}
         What telling means: bits about Y; how often the best guess is right; how differently any decision that
         is made from the release can treat two private classes.
@@ -161,12 +162,11 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.made_, self.held_out_, self.n_features_in_ = made, held_out, reader.n_features
         self.utility_ = plan.utility
         self.task_name_ = None if read.task is None else read.task.name
-        tens = in_tens(sizes.astype(np.float64))
         rule = CertifiedRule(
             reader,
             cells,
             TableMechanism.constant(made.problem.joint),
-            tens / tens.sum(),
+            shares_in_tens(sizes),
             means,
             plan.private.names,
             made.problem.bound(0.0),
@@ -238,7 +238,14 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _release_by(
         self, rule: CertifiedRule, mechanism: TableMechanism, certificate: Measured, guess: dict[str, float]
     ) -> None:
-        mechanism = mechanism.relabel(tuple(range(mechanism.n_z)))
+        # Made anew: what the solver knows is how common each cell is to the last record.
+        mechanism = TableMechanism(
+            mechanism.sparse,
+            x_names=mechanism.x_names,
+            private_names=mechanism.private_names,
+            marginal=to_one(rule.p_cells @ mechanism.channel),
+            p_x=rule.p_cells,
+        )
         self.certificate_ = certificate
         made, problem, table = self.made_, self.made_.problem, mechanism.p_z_given_x
         tables = None
@@ -421,8 +428,9 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_cells = None if self.n_cells == "auto" else whole_number("n_cells", self.n_cells, 2)
         limit = self.max_leakage
         if callable(limit):
-            y = read.private.y[read.solving]
-            limit = limit(np.bincount(y, minlength=read.private.n_classes) / len(y))
+            # The limit leaves the house with the rule, and with it what it was computed from.
+            counts = np.bincount(read.private.y[read.solving], minlength=read.private.n_classes)
+            limit = limit(shares_in_tens(counts))
         limits = _checked_limits(limit, read.private)
         return Plan(self.cells, n_cells, utility, self.leakage, limits, confidence, read.private, read.task)
 

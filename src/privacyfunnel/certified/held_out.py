@@ -134,13 +134,15 @@ def spread_of(points: FloatArray) -> FloatArray:
 
 
 def coarse(means: FloatArray, sizes: IntArray, spread: FloatArray) -> FloatArray:
-    """Means of so many records each, rounded to what one of these can move them by.
+    """Means of so many records each, rounded to a power of two that two of these or more can move them by.
 
-    Somebody who knows all records of a cell but one does not learn the last from an exact mean.
+    An exact mean tells the last record of a cell to whoever knows the others. So does one that is rounded to
+    what a single record can move it by, where that is a value or none: it is a whole number of records. And
+    multiples of a step that was computed from the size tell the size.
     """
-    steps = spread / np.maximum(sizes, 1)[:, None]
-    rounded = np.rint(means / np.where(steps > 0, steps, 1.0)) * steps
-    return np.where(steps > 0, rounded, means)
+    widths = 2 * spread / np.maximum(sizes, 1)[:, None]
+    steps = 2.0 ** np.ceil(np.log2(np.where(widths > 0, widths, 1.0)))
+    return np.where(widths > 0, np.rint(means / steps) * steps, means)
 
 
 def weighted_auc(scores: FloatArray, counts: FloatArray) -> float:

@@ -68,10 +68,10 @@ class Predictor:
         """The model of these records."""
         from sklearn.linear_model import LogisticRegression
 
-        width = points.std(axis=0)
+        width = rounded_spread(points)
         blank = cls(
-            points.mean(axis=0),
-            np.where(width > 0, width, 1.0),
+            np.rint(points.mean(axis=0) / (ROUNDED * width)) * (ROUNDED * width),
+            width,
             _steps(points),
             np.empty((0, n_classes)),
             np.log((np.bincount(classes, minlength=n_classes) + 1.0) / (len(classes) + n_classes)),
@@ -119,6 +119,15 @@ class Predictor:
         return found
 
 
+def rounded_spread(points: FloatArray) -> FloatArray:
+    """The deviation of each coordinate to two digits, 1 where it is 0: a rule holds it and its multiples."""
+    width = points.std(axis=0)
+    width = np.where(width > 1e-100, width, 1.0)
+    unit = 10.0 ** (np.floor(np.log10(width)) - 1)
+    found: FloatArray = np.rint(width / unit) * unit
+    return found
+
+
 def _steps(points: FloatArray) -> FloatArray:
     """Column and place of each step; columns of few values, such as those of categories, need none."""
     found: list[tuple[float, float]] = []
@@ -137,7 +146,7 @@ def _places(values: FloatArray) -> list[float]:
     if len(places) < N_STEPS // 2:  # most people have one value: quantiles of the others
         different, counts = np.unique(values, return_counts=True)
         places = _quantiles(values[values != different[counts.argmax()]])
-    unit = ROUNDED * float(values.std()) or 1.0
+    unit = ROUNDED * float(rounded_spread(values[:, None])[0])
     return [float(place) for place in np.unique(np.rint(places / unit) * unit)]
 
 

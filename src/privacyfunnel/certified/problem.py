@@ -20,6 +20,7 @@ from ..joint import Joint
 from ..measured import Interval, Measured
 from ..measures import Distance, Measures, Task
 from ..solution import Solution
+from .categories import shares_in_tens
 
 #: Candidates, as shares of the room that the limit leaves above saying nothing.
 SHARES = tuple(round(0.3 + 0.05 * i, 2) for i in range(15))
@@ -172,10 +173,11 @@ class CellProblem:
         }
 
     def commonest(self) -> dict[str, float]:
-        """The share of the commonest value of each attribute."""
+        """The share of the commonest value of each attribute, told to ten records."""
         names: list[str | None] = [None] if len(self.joint.y_names) == 1 else [*self.joint.y_names]
+        counts = self.joint.p_y * (self.joint.n_samples or 0)
         return {
-            name or self.joint.y_names[0]: float(_grouped(self.joint.p_y, self._groups(name)).max())
+            name or self.joint.y_names[0]: float(shares_in_tens(_grouped(counts, self._groups(name))).max())
             for name in names
         }
 
@@ -231,7 +233,10 @@ def rough_bits(leakage: str, limit: float, p_y: FloatArray) -> float:
         rare = float(p_y.min())
         return 2 / math.log(2) * rare * (1 - rare) * limit**2
     wrong = max(1.0 - limit, 0.0)
-    left = entropy(np.array([wrong, 1 - wrong])) + wrong * math.log2(max(len(p_y) - 1, 1))
+    # Somebody who is wrong about the commonest class has the usual shares of the others before him.
+    others = np.delete(p_y, int(p_y.argmax()))
+    among = entropy(others / others.sum()) if others.sum() > 0 else 0.0
+    left = entropy(np.array([wrong, 1 - wrong])) + wrong * among
     return max(entropy(p_y) - left, 0.0)
 
 

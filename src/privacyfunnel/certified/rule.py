@@ -44,7 +44,7 @@ class CertifiedRule:
     p_cells : (n_cells,) array
         How common each cell was among the records that the rule was made from, to ten records.
     cell_points : (n_cells, d) array
-        Their mean points, rounded to what one record can move them by.
+        Their mean points, rounded to what two records or more can move them by.
     private_names : columns that the rule was made to protect
     certificate : Measured
         What nobody learns more than, from the release of a new person.

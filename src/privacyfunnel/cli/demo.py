@@ -218,9 +218,11 @@ def _print(
     for name, values in references:
         table.add_row(name, *[f"{value:.5f}" for value in values], style="dim")
     show(
-        "Every method looks for the release that stays useful and tells least about what is private.",
-        "The example is the paper's: a public X and a private Y of three letters each. X has "
-        f"H(X) = {joint.entropy_x:.4f} bit and tells I(X;Y) = {joint.mutual_information:.4f} bit about Y.",
+        Text("Every method looks for the release that stays useful and tells least about what is private."),
+        Text(
+            "The example is the paper's: a public X and a private Y of three letters each. X has "
+            f"H(X) = {joint.entropy_x:.4f} bit and tells I(X;Y) = {joint.mutual_information:.4f} bit about Y."
+        ),
         table,
         Text(
             "Leakage is what the release Z tells about Y, I(Z;Y) in bits, where it keeps 0.5, 1 or 1.5 bits "
@@ -237,7 +239,9 @@ def _print(
             f"their sex, which is private (German credit), at most {certified['max_leakage']:g} bit, against "
             f"everybody. {certified['verdict']}\n"
         ),
-        "Next, with a table of your own: pfunnel protect --help, or for one column pfunnel solve --help",
+        Text(
+            "Next, with a table of your own: pfunnel protect --help, or for one column pfunnel solve --help"
+        ),
     )
 
 

@@ -89,10 +89,18 @@ def _print(data: str, found: Inspection) -> None:
         parts += ["", f"Together about {label}:" if label else "About each other:", table]
     parts += [*found.notes, "Estimates from counts; intervals hold in 95 of 100 cases, each by itself."]
     if found.private and (names := found.advised("protect")):
-        first, named = names[0], "".join(f" --private {quote(name)}" for name in found.private)
-        parts.append(f"Next: pfunnel solve {quote(data)} --public {quote(first)}{named} --max-leakage 0.01")
-        if len(names) > 1:
-            parts.append(f"Or the whole table: pfunnel protect {quote(data)}{named} --output safe.csv")
+        named = "".join(f" --private {quote(name)}" for name in found.private)
+        whole = f"the whole table: pfunnel protect {quote(data)}{named} --output safe.csv"
+        # What would be refused, for missing values or too many different ones, is not proposed.
+        ready = [
+            one.name for one in found.columns if one.name in names and not one.bins and not one.n_missing
+        ]
+        if ready:
+            first = quote(ready[0])
+            parts.append(f"Next: pfunnel solve {quote(data)} --public {first}{named} --max-leakage 0.01")
+            parts += [f"Or {whole}"] if len(names) > 1 else []
+        else:
+            parts.append(f"Next, {whole}")
     show(*parts)
 
 

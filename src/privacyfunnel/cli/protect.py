@@ -27,6 +27,17 @@ if TYPE_CHECKING:
     from ..certified import CertifiedFunnel
 
 
+def _less_than_all(value: str | None) -> float | None:
+    """A share of what there is to know: neither nothing, which limits nothing, nor all."""
+    found = share(value)
+    if found is not None and not 0 < found < 1:
+        raise typer.BadParameter(
+            f"it is more than 0% and less than 100%, such as 95%, and is {value}; nothing but saying nothing "
+            "removes all"
+        )
+    return found
+
+
 LIMITS = {
     "max_leakage": Option("Limit: bits that anybody can learn about the private column.", metavar="BITS"),
     "max_success": Option(
@@ -40,6 +51,13 @@ LIMITS = {
         kind=str,
         metavar="SHARE",
         check=share,
+    ),
+    "remove": Option(
+        "Limit: how much of all there is to know about it stays unknown to everybody, such as 95%; the rest "
+        "is a limit in bits.",
+        kind=str,
+        metavar="SHARE",
+        check=_less_than_all,
     ),
     "max_parity": Option(
         "Limit: how differently any decision made from the release can treat two groups, such as 10%.",
@@ -134,6 +152,7 @@ def protect(
     Without a limit the knee of the certified trade-off is taken. Rows come in random order. Protect a table
     once and hand out the result: a second release of the same people tells more.
     """
+    from ..certified.categories import shares_in_tens
     from .output import print_json
     from .protected import card_of, print_protected
 
@@ -164,6 +183,7 @@ def protect(
     if given["rule"] is not None:
         funnel.save(given["rule"], part="release")
     n_records = _write(funnel, frame, output, book, given["records"], keep, delimiter, spreadsheet_safe)
+    joint = funnel.made_.problem.joint
     values = {
         "command": "protect",
         "data": data,
@@ -184,7 +204,7 @@ def protect(
         "task_score_before": funnel.verdict_.score_before,
         "keep": list(keep),
         "kept": _kept(funnel, frame, private, keep),
-        "chance": float(funnel.made_.problem.joint.p_y.max()),
+        "chance": float(shares_in_tens(joint.p_y * (joint.n_samples or 0)).max()),
         "n_records": n_records,
         "output": output,
         "codebook": book,
@@ -236,8 +256,11 @@ def _fitted(
     leakage = shares.get(limit or "", "information")
     by_variance = limit == "keep_variance"
     most = None if limit is None or by_variance else given[limit]
+    ways: dict[str | None, Callable[[Any], Any]] = {"max_advantage": _above_chance, "remove": _left_untold}
+    if limit in ways:
+        most = ways[limit](most)
     funnel = CertifiedFunnel(
-        _above_chance(most) if limit == "max_advantage" else most,
+        most,
         leakage=leakage,
         n_cells=given["n_cells"] or "auto",
         utility="distance" if by_variance else None,
@@ -249,6 +272,12 @@ def _fitted(
 
 def _above_chance(advantage: Any) -> Callable[[Any], float]:
     return lambda shares: min(float(shares.max()) + advantage, 1.0)
+
+
+def _left_untold(removed: float) -> Callable[[Any], float]:
+    from ..information import entropy
+
+    return lambda shares: (1 - removed) * entropy(shares)
 
 
 def _kept(

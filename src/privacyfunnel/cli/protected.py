@@ -10,8 +10,7 @@ def print_protected(values: dict[str, Any]) -> None:
     from .output import plural, print_facts
     from .problem import kept_facts
 
-    unit = " bit" if values["leakage"] == "information" else ""
-    limits = ", ".join(f"{name} ≤ {value:.4g}{unit}" for name, value in values["certificate"].items())
+    limits = ", ".join(f"{name} ≤ {_limit(values, value)}" for name, value in values["certificate"].items())
     words = {
         "information": "bits learned",
         "success": "share guessed right",
@@ -69,9 +68,20 @@ def print_protected(values: dict[str, Any]) -> None:
     print_facts(values["verdict"], facts)
 
 
+def _limit(values: dict[str, Any], value: float) -> str:
+    """A limit with its unit: bits, or a share of people."""
+    return f"{value:.4g} bit" if values["leakage"] == "information" else f"{100 * value:.4g} %"
+
+
 def card_of(values: dict[str, Any]) -> str:
-    unit = " bit" if values["leakage"] == "information" else ""
-    guaranteed = [f"- {name}: at most {value:.4g}{unit}" for name, value in values["certificate"].items()]
+    what = {
+        "information": "nobody learns more than {} about it",
+        "success": "nobody guesses it right more often than {} of the time",
+        "parity": "no decision treats two of its groups more than {} apart",
+    }[values["leakage"]]
+    guaranteed = [
+        f"- {name}: {what.format(_limit(values, value))}" for name, value in values["certificate"].items()
+    ]
     lines = [
         f"# Release card: {os.path.basename(values['output'])}",
         "",
