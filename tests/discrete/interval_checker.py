@@ -146,7 +146,10 @@ class Given:
 def inner_beta(given, proof) -> arb:
     """β in nats or shares a unit of the loss; a distance counts as a share of the whole inside a proof."""
     beta = arb(float(proof.beta))
-    return beta if given.kind in ("information", "task") else beta / given.most()
+    if given.kind in ("information", "task"):
+        return beta
+    # Where there is nothing to lose every β proves the same line, and a large one says that nothing is won.
+    return beta / given.most() if given.most() != 0 else arb(10) ** 40
 
 
 def check_posteriors(solution) -> int:
