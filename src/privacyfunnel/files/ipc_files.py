@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
-from ..errors import InvalidInputError
 from ..frames import without_views
 from ..progress import Report
 from . import base
 from .base import TableFile
+from .parquet_files import damage_told
 
 
 class IpcFile(TableFile):
@@ -41,17 +41,9 @@ class IpcFile(TableFile):
     def _reading(self) -> Iterator[Any]:
         import pyarrow as pa
 
-        try:
-            with pa.OSFile(self.path) as source, pa.ipc.open_file(source) as file:
-                yield file
-        except (pa.ArrowException, OSError) as error:
-            if isinstance(error, pa.ArrowCancelled):  # an interrupt
-                raise
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise InvalidInputError(
-                f"{self.path}: this is not a file of Arrow, or a damaged one ({reason}); check its name, or "
-                "write it again."
-            ) from None
+        told = damage_told(self.path, "a file of Arrow")
+        with told, pa.OSFile(self.path) as source, pa.ipc.open_file(source) as file:
+            yield file
 
 
 class IpcWriter:

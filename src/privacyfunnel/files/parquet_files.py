@@ -45,20 +45,26 @@ class ParquetFile(TableFile):
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
-        import pyarrow as pa
         from pyarrow import parquet
 
-        try:
-            with parquet.ParquetFile(self.path) as file:
-                yield file
-        except (pa.ArrowException, OSError) as error:
-            if isinstance(error, pa.ArrowCancelled):  # an interrupt
-                raise
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise InvalidInputError(
-                f"{self.path}: this is not a Parquet file, or a damaged one ({reason}); check its name, or "
-                "write it again."
-            ) from None
+        with damage_told(self.path, "a Parquet file"), parquet.ParquetFile(self.path) as file:
+            yield file
+
+
+@contextmanager
+def damage_told(path: str, kind: str) -> Iterator[None]:
+    """Errors of pyarrow while a file is read, in a sentence."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, pa.ArrowCancelled):  # an interrupt
+            raise
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InvalidInputError(
+            f"{path}: this is not {kind}, or a damaged one ({reason}); check its name, or write it again."
+        ) from None
 
 
 class ParquetWriter:
