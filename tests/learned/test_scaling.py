@@ -7,7 +7,14 @@ import torch
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.learned import Autoencoder, Funnel
 from privacyfunnel.learned.families import LIKELIHOODS, likelihood
-from privacyfunnel.learned.networks import Scaling, kind_of_scaling, scaling_of
+from privacyfunnel.learned.networks import (
+    COMMON_PRICE,
+    LINEAR_SHARE,
+    Scaling,
+    code_price,
+    kind_of_scaling,
+    scaling_of,
+)
 
 TINY = {"n_components": 3, "hidden": (16,), "epochs": 3, "random_state": 0, "release_state": 1}
 
@@ -106,6 +113,45 @@ def test_records_that_are_all_equal_have_a_unit():
     scaling.learn(torch.full((5, 2), 3.0), "columns", likelihood("gaussian"))
     assert float(scaling.null_loss) == 1
     assert scaling.width.tolist() == [1, 1]
+
+
+def gaussian_code(variances, price):
+    """Slow twin: what each component of Gaussian records leaves, by search over what it may leave."""
+    shares = np.asarray(variances) / np.sum(variances)
+    left = np.geomspace(1e-6, 1, 20_001)[:, None] * shares
+    cost = left + price * 0.5 * np.log(shares / left)
+    return left[cost.argmin(0), np.arange(len(shares))].sum()
+
+
+@pytest.mark.parametrize("spreads", [[1], [1, 1], [3, 1, 1], [10, 5, 1, 0.1], [1, 0, 0]])
+def test_at_the_price_of_code_the_best_linear_code_keeps_its_share(spreads):
+    spreads = np.array(spreads, dtype=float)
+    n = 64  # orthogonal columns: their variances are those of the principal components
+    columns = np.linalg.qr(np.random.default_rng(0).normal(size=(n, 1 + len(spreads))) + 1e3 * np.eye(n, 1))[
+        0
+    ]
+    columns = columns[:, 1:] - columns[:, 1:].mean(0)
+    x = torch.from_numpy(columns * spreads)
+    variances = np.linalg.eigvalsh(np.cov(x.numpy().T).reshape(len(spreads), -1))
+    price = code_price(x)
+    assert gaussian_code(variances[variances > 1e-12], price) == pytest.approx(1 - LINEAR_SHARE, rel=0.03)
+    assert code_price(x.T.contiguous().T * 7 + 3) == price  # units do not matter
+
+
+def test_a_price_is_found_for_wide_records_and_for_equal_ones():
+    x = torch.randn(20, 300, generator=torch.Generator().manual_seed(0))
+    assert 0 < code_price(x) < 0.1
+    assert code_price(torch.full((5, 2), 3.0)) == COMMON_PRICE
+
+
+def test_funnels_take_the_price_of_their_records_unless_they_are_told_one():
+    x, y = table()
+    found = Funnel(**TINY).fit(x, y)
+    assert found.step_.weights.alpha == float(scaling_of(found.modules_).code_price) > COMMON_PRICE
+    assert Funnel(**TINY, alpha=0.5).fit(x, y).step_.weights.alpha == 0.5
+    assert Funnel(**TINY, objective="dca").fit(x, y).step_.weights.alpha == COMMON_PRICE
+    with pytest.raises(InvalidInputError, match="alpha must be a finite number"):
+        Autoencoder(**TINY, alpha=None).fit(x)
 
 
 def test_auto_is_decided_by_spread():

@@ -142,7 +142,8 @@ def run(estimator, reading, n_batches=3):
     step, batch, private = begun(estimator)
     modules = copy.deepcopy(step.modules)
     generator = torch.Generator().set_state(step.generator.get_state())
-    twin = Twin(modules, estimator.learning_rate, estimator.alpha, estimator.beta, **reading)
+    price = float(scaling_of(modules).code_price) if estimator.alpha is None else estimator.alpha
+    twin = Twin(modules, estimator.learning_rate, price, estimator.beta, **reading)
     (y,) = batch.targets
     half_variance = 0.5 * float(batch.x.var(0, correction=0).sum())
     for _ in range(n_batches):

@@ -30,7 +30,7 @@ def test_the_defaults_keep_much_of_the_digits_and_tell_little(fitted):
     assert fitted.status_ is TrainingStatus.FINISHED
     codes = fitted.transform(images)
     explained = 1 - ((fitted.inverse_transform(codes) - images) ** 2).mean() / images.var(axis=0).mean()
-    assert explained > 0.35
+    assert explained > 0.3
     bound = cross_fitted_bound(neural_network(), codes, labels % 2)
     raw = cross_fitted_bound(neural_network(), images.reshape(len(images), -1), labels % 2)
     assert raw.value > 0.6  # there was something to hide

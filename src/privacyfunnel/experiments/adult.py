@@ -8,7 +8,7 @@ from typing import Any
 
 from ..sweep import Run, grid_runs
 from .base import Claim, Experiment, Findings, Record, spread
-from .images import OURS, WRITTEN
+from .images import OUR_PRICE, OURS, WRITTEN
 from .learned import RULE, Group, compare, groups, judges, levels_table, means_table
 from .pictures import plot_tradeoff
 
@@ -22,8 +22,8 @@ CURVES = {
     WRITTEN: ("written", None),
     OURS: ("funnel", None),
 }
-# Weights of Î and of the code: with its default for the code, 0.004, ours ends at an area of 0.85. Found with
-# a seed that is not among those of the tables.
+# Weights of Î and of the code: with a price of 0.004, that of images, ours ends at an area of 0.85. Found
+# with a seed that is not among those of the tables. `Funnel` finds 0.018 by itself.
 NOISY = ((1, 0.02), (3, 0.02), (1, 0.06), (10, 0.06))
 ADVERSARIES = ["logistic regression", "neural network", "boosted trees", "network with fresh noise"]
 MEASURES = (
@@ -50,7 +50,7 @@ def runs(scale: str) -> list[Run]:
         "small": {"n_train": 12_000, "n_test": 18_000},
         "paper": {},
     }[scale]
-    seeds = range({"smoke": 1, "small": 2, "paper": 3}[scale])
+    seeds = range({"smoke": 1, "small": 3, "paper": 3}[scale])
     several = scale != "smoke"
     judging: dict[str, Any] = {
         "adversaries": ADVERSARIES if several else ["logistic regression"],
@@ -83,7 +83,8 @@ def runs(scale: str) -> list[Run]:
         written = {**fixed, "alpha": 0.02}
         found += grid_runs("written", where, settings=written, grid={"beta": betas, **common})
         weights = [0.1, 0.3, 1, 3] if several else [1]
-        found += grid_runs("funnel", where, settings=fixed, grid={"leakage_weight": weights, **common})
+        plain = {**fixed, "alpha": OUR_PRICE}
+        found += grid_runs("funnel", where, settings=plain, grid={"leakage_weight": weights, **common})
         for weight, noise in NOISY if several else ():
             noisy = {**fixed, "leakage_weight": weight, "alpha": noise}
             found += grid_runs("funnel", where, settings=noisy, grid=common)
@@ -141,8 +142,8 @@ def find(records: Sequence[Record], scale: str) -> Findings:
         "tells sex. The encoder never sees income.",
         judges(records),
         "Bits are lower bounds: a stronger adversary may find more. Incomes are guessed by boosted trees.",
-        "Ours is `Funnel()` with these networks, epochs and rate, and other weights of Î(Z;Y) and, where the "
-        "table has an alpha, of the code.",
+        "Ours is `Funnel()` with these networks, epochs and rate, and other weights of Î(Z;Y) and of the "
+        "code; by itself it takes 0.018 for the code.",
         "Weights, epochs and the threshold for LEACE were chosen after a look at single runs.",
         RULE,
     ]

@@ -40,6 +40,8 @@ CURVES = {
 READINGS = {"published": "published", "written": "written", "mended": "written-mended"}
 #: Of appendix F.
 PAPER_SETTING = {"alpha": 0.01, "beta": 0.05}
+# Of a nat of code: `Funnel` finds 0.0054 by itself for MNIST and 0.0088 for Fashion-MNIST.
+OUR_PRICE = 0.004
 #: KL weight of the autoencoder that stands for no noise; larger ones are VAEs.
 LEAST_ALPHA = 1e-3
 #: The fresh PSNR between which our own setting is compared.
@@ -131,6 +133,7 @@ def fixed_settings(method: str, scale: str) -> dict[str, Any]:
     fixed = dict(COMMON[scale])
     if method == "funnel":
         fixed.pop("learning_rate", None)
+        fixed["alpha"] = OUR_PRICE
     if method in ("conditional", "deep-variational"):
         fixed["likelihood"] = "bernoulli"
     return fixed

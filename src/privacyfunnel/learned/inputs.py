@@ -43,7 +43,9 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise InvalidInputError(
                 f"{name} must be a whole number from 1 on; it is {settings[name]!r}.", names=(name,)
             )
-    for name in WEIGHTS:
+    # Those with a choice of objective find a price of code themselves.
+    open_price = "objective" in settings and settings["alpha"] is None
+    for name in WEIGHTS[1:] if open_price else WEIGHTS:
         if name in settings and not (_is_finite(settings[name]) and settings[name] >= 0):
             raise InvalidInputError(
                 f"{name} must be a finite number from 0 on; it is {settings[name]!r}.", names=(name,)

@@ -24,6 +24,9 @@ from .families import Likelihood
 # keeps the code's own scale from escaping the classifier.
 LOWEST_LOG_SCALE, HIGHEST_LOG_SCALE = -7.0, 7.0
 CHANNELS = 16  # of the first convolution; the second has twice as many
+# Share of the variance that the best linear code would keep at the price of a nat that records ask for, the
+# records that are looked at for it, and the price where they are all alike.
+LINEAR_SHARE, LOOKED_AT, COMMON_PRICE = 0.7, 2000, 4e-3
 
 
 def mlp(sizes: Sequence[int]) -> nn.Sequential:
@@ -152,20 +155,24 @@ class Scaling(nn.Module):
     null_loss : scalar tensor
         Nats by which the best constant record is worse than the scaled records themselves: half the total
         variance for the Gaussian. 1 where all records are equal.
+    code_price : scalar tensor
+        What a nat of code is to cost as a share of the variance, where nobody sets it: see `code_price`.
     """
 
     shift: Tensor
     width: Tensor
     null_loss: Tensor
+    code_price: Tensor
 
     def __init__(self, n_features: int) -> None:
         super().__init__()
         self.register_buffer("shift", torch.zeros(n_features))
         self.register_buffer("width", torch.ones(n_features))
         self.register_buffer("null_loss", torch.ones(()))
+        self.register_buffer("code_price", torch.full((), COMMON_PRICE))
 
     def learn(self, x: Tensor, kind: str, family: Likelihood) -> None:
-        """Take shift, width and null loss from records; `kind` is "columns", "common" or "none"."""
+        """Take all of it from records; `kind` is "columns", "common" or "none"."""
         values = x.double()
         spread = values.std(0, correction=0)
         # Rounding gives a constant column of large numbers a spread above 0.
@@ -181,6 +188,7 @@ class Scaling(nn.Module):
             self.shift.copy_(values.mean(0))
         null = float(family.null_loss(self(x).double()))
         self.null_loss.fill_(null if null > 0 else 1.0)
+        self.code_price.fill_(code_price(self(x[:: -(-len(x) // LOOKED_AT)])))
 
     def forward(self, x: Tensor) -> Tensor:
         """Scaled records; the same memory where there is nothing to scale."""
@@ -200,6 +208,26 @@ def scaling_of(modules: nn.ModuleDict) -> Scaling:
     scaling = modules["scaling"]
     assert isinstance(scaling, Scaling)
     return scaling
+
+
+def code_price(x: Tensor) -> float:
+    """The price α of a nat, in shares of the variance, at which the best linear code keeps seven tenths.
+
+    For Gaussian records the least of (share left) + α · (nats) leaves min(v, α/2) of a principal component
+    that has the share v of the variance. So records whose variance lies in few directions have a higher price
+    than images have, and a component's noise is about as large beside it for both: with little noise a
+    code hides what it tells from judges with few records.
+    """
+    x = x.double() - x.double().mean(0)
+    products = x @ x.T if x.shape[0] < x.shape[1] else x.T @ x
+    shares = torch.linalg.eigvalsh(products).clamp_min(0).flip(0)
+    if not float(shares.sum()) > 0:
+        return COMMON_PRICE
+    shares = shares / shares.sum()
+    left = 1 - LINEAR_SHARE
+    # With the k largest cut at one level, the others are left as they are.
+    level = (left - (1 - shares.cumsum(0))) / torch.arange(1, len(shares) + 1, dtype=shares.dtype)
+    return float(f"{2 * float(level.max()):.2g}")
 
 
 def kind_of_scaling(asked: str, x: Tensor, *, is_frame: bool, is_stack: bool, family: Likelihood) -> str:

@@ -239,10 +239,8 @@ def _restore(manifest: Manifest, tensors: dict[str, Tensor]) -> LearnedFunnel:
         raise FileFormatError("the private attributes do not fit the class.")
     with torch.device("meta"):
         modules = estimator._modules(n_features, private)
-    if not any(name.startswith("scaling.") for name in tensors):  # written where records came as they were
-        tensors = tensors | {f"scaling.{key}": t for key, t in Scaling(n_features).state_dict().items()}
     device = pick_device(estimator.device)
-    modules = _filled(modules, tensors).to(device)
+    modules = _filled(modules, _with_scaling(tensors, n_features)).to(device)
     training = require(payload, "training", dict)
     if training.get("unit") != "bit":
         raise FileFormatError(f"the history is in {training.get('unit')!r} and not in bits.")
@@ -286,13 +284,19 @@ def _restore_encoder(manifest: Manifest, tensors: dict[str, Tensor]) -> FunnelEn
     payload = manifest.payload
     encoder = FunnelEncoder(**read_settings(payload, FunnelEncoder))
     encoder.prefix_ = require(payload, "code_names", str)
+    n_features = require(payload, "n_features_in", int)
     with torch.device("meta"):
-        modules = encoder._modules(require(payload, "n_features_in", int))
+        modules = encoder._modules(n_features)
     encoder.device_ = pick_device(encoder.device)
-    encoder.modules_ = _filled(modules, tensors | {"scaling.null_loss": torch.ones(())}).to(encoder.device_)
+    encoder.modules_ = _filled(modules, _with_scaling(tensors, n_features)).to(encoder.device_)
     for name, value in _shape(payload).items():
         setattr(encoder, name, value)
     return encoder
+
+
+def _with_scaling(tensors: dict[str, Tensor], n_features: int) -> dict[str, Tensor]:
+    """Encoders have a part of the scaling, older models as well, or none where records came as they were."""
+    return {f"scaling.{key}": t for key, t in Scaling(n_features).state_dict().items()} | tensors
 
 
 def _filled(modules: nn.ModuleDict, tensors: dict[str, Tensor]) -> nn.ModuleDict:
