@@ -132,12 +132,32 @@ def test_every_source_is_counted_as_the_whole_table_is(kind: str, parts: Path) -
     assert np.array_equal(joint.p_xy, expected.p_xy)
 
 
-def test_ibis_tables(mechanism: TableMechanism) -> None:
-    ibis = pytest.importorskip("ibis")
-    table = ibis.polars.connect({"people": pl.from_arrow(people())}).table("people")
-    expected = mechanism.release_frame(people(), rng=3).to_pydict()
-    assert mechanism.release_stream(table, rng=3).read_all().to_pydict() == expected
-    assert mechanism.release_frame(table, rng=3).read_all().to_pydict() == expected
+@pytest.mark.filterwarnings("ignore:fetch_:DeprecationWarning")  # of DuckDB, which Ibis calls so
+@pytest.mark.parametrize("backend", ["duckdb", "polars", "memory"])
+def test_ibis_tables(backend: str, mechanism: TableMechanism, parts: Path, tmp_path: Path) -> None:
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed: pip install 'ibis-framework[duckdb]'")
+    if backend == "duckdb":
+        base = ibis.duckdb.connect()
+        base.raw_sql("SET threads = 1")  # in the order of the files
+        table = base.read_parquet(str(parts / "*.parquet"))
+    elif backend == "memory":
+        table = ibis.memtable(people())
+    else:
+        table = ibis.polars.connect({"people": pl.from_arrow(people())}).table("people")
+    expected = mechanism.release_frame(people(), keep="person", rng=3).to_pydict()
+    assert mechanism.release_stream(table, keep="person", rng=3).read_all().to_pydict() == expected
+    assert mechanism.release_frame(table, keep="person", rng=3).read_all().to_pydict() == expected
+    sink = tmp_path / "released.parquet"
+    assert mechanism.release_stream(table, sink, keep="person", rng=3).n_records == N
+    assert pq.read_table(sink).to_pydict() == expected
+    joint = pf.Joint.from_frame(table, public="job", private="sex", missing="letter")
+    whole = pf.Joint.from_frame(people(), public="job", private="sex", missing="letter")
+    assert (joint.x_labels, joint.n_samples) == (whole.x_labels, N)
+    assert np.array_equal(joint.p_xy, whole.p_xy)
+    few = TableMechanism([[1.0]], x_labels=["nobody"], x_names=["job"])
+    with pytest.raises(UnknownLetterError, match="is none of the mechanism's 1 letters"):
+        few.release_stream(table, tmp_path / "none.csv")
+    assert sorted(path.name for path in tmp_path.iterdir() if "none" in path.name) == []
 
 
 @pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.tsv", "out.csv.gz", "out.arrow"])

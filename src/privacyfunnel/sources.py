@@ -120,8 +120,7 @@ def _opened(source: Any, kind: str, library: str) -> Source | None:
     if library == "duckdb" and hasattr(source, "limit"):
         return _of_duckdb(source, kind)
     if library == "ibis" and hasattr(source, "to_pyarrow_batches"):
-        schema = source.schema().to_pyarrow()
-        return Source(kind, schema, lambda names: source.select(*names).to_pyarrow_batches(), lazy=True)
+        return _of_ibis(source, kind)
     if isinstance(source, pa.RecordBatchReader):
         return _of_reader(source, kind)
     if hasattr(source, "__arrow_c_stream__"):
@@ -193,6 +192,20 @@ def _of_duckdb(relation: Any, kind: str) -> Source:
         return (getattr(few, "to_arrow_reader", None) or few.fetch_record_batch)(BATCH_ROWS)
 
     return Source(kind, pa.RecordBatchReader.from_stream(relation.limit(0)).schema, read, lazy=True)
+
+
+def _of_ibis(table: Any, kind: str) -> Source:
+    backend = table.get_backend()
+    if backend.name != "duckdb":
+        schema = table.schema().to_pyarrow()
+        return Source(kind, schema, lambda names: table.select(*names).to_pyarrow_batches(), lazy=True)
+    import duckdb
+
+    try:  # the relation behind it: Ibis asks for batches by a name that DuckDB 2 has not
+        return _of_duckdb(backend.con.sql(backend.compile(table)), kind)
+    except duckdb.Error:  # a table of Python's own memory, which DuckDB is told of when Ibis asks for it
+        whole = table.to_pyarrow()
+        return Source(kind, whole.schema, lambda names: whole.to_batches(), again=True)
 
 
 def is_streamed(frame: Any) -> bool:
