@@ -132,6 +132,49 @@ def test_every_source_is_counted_as_the_whole_table_is(kind: str, parts: Path) -
     assert np.array_equal(joint.p_xy, expected.p_xy)
 
 
+def test_datasets_are_counted_by_the_codes_of_their_files(parts: Path, tmp_path: Path) -> None:
+    """Filters, row groups and other types of the same column count as they do without codes."""
+    how: dict[str, Any] = {"public": "job", "private": "sex", "missing": "letter"}
+    whole, dataset = people(), ds.dataset(parts)
+    seen = {
+        str(batch.schema.field("job").type)
+        for batch in sources._with_codes(dataset, ["job", "sex"]).to_batches()
+    }
+    assert seen == {"dictionary<values=string, indices=int32, ordered=0>"}
+
+    def same(source: Any, expected: pa.Table) -> None:
+        joint, right = (pf.Joint.from_frame(one, **how) for one in (source, expected))
+        assert (joint.x_labels, joint.y_labels, joint.n_samples) == (
+            right.x_labels,
+            right.y_labels,
+            right.n_samples,
+        )
+        assert np.array_equal(joint.p_xy, right.p_xy)
+
+    same(dataset, whole)
+    few = pa.compute.field("person") < 700
+    same(dataset.filter(few), whole.filter(few))
+    everybody = TableMechanism([[1.0]] * 3, x_labels=["a", "b", None], x_names=["job"])
+    assert everybody.release_stream(dataset.filter(few)).read_all().num_rows == 700
+    pq.write_table(whole.drop_columns("job"), tmp_path / "lacking.parquet")
+    lacking = ds.dataset([tmp_path / "lacking.parquet"], schema=whole.schema)
+    for one in (lacking, lacking.filter(few)):
+        with pytest.raises(InvalidInputError, match=r"lacking\.parquet: there is no column 'job'"):
+            everybody.release_stream(one)
+    pq.write_table(whole, tmp_path / "groups.parquet", row_group_size=500)
+    (fragment,) = ds.dataset(tmp_path / "groups.parquet").get_fragments()
+    some = fragment.subset(row_group_ids=[1, 3])
+    groups = ds.FileSystemDataset([some], whole.schema, some.format, some.filesystem)
+    same(groups, pa.concat_tables([whole.slice(500, 500), whole.slice(1500, 500)]))
+    other = tmp_path / "large"
+    other.mkdir()
+    pq.write_table(whole.slice(0, 90), other / "a.parquet")
+    large = whole.slice(90).set_column(1, "job", whole["job"].slice(90).cast(pa.large_string()))
+    pq.write_table(large, other / "b.parquet")
+    assert sources._with_codes(ds.dataset(other), ["job"]) is None
+    same(ds.dataset(other), whole)
+
+
 @pytest.mark.filterwarnings("ignore:fetch_:DeprecationWarning")  # of DuckDB, which Ibis calls so
 @pytest.mark.parametrize("backend", ["duckdb", "polars", "memory"])
 def test_ibis_tables(backend: str, mechanism: TableMechanism, parts: Path, tmp_path: Path) -> None:
