@@ -1,7 +1,8 @@
 """Run the benchmarks, or those named: python -m benchmarks [NAME ...] [--output DIR] [--verbose]
 
-Without names, those that take minutes. With --output, the learned and certified ones also write what they
-measured into the folder. With --verbose, walks lists the files.
+Without names, those that take minutes. With --output, streams and the learned and certified ones also write
+what they measured into the folder. With --verbose, walks lists the files. With --before, streams measures an
+older tree of this repository as well, in turn; --records says how many records its frames have.
 """
 
 import argparse
@@ -19,6 +20,8 @@ parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc_
 parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MINUTES + LONGER))
 parser.add_argument("--output", type=Path, metavar="DIR")
 parser.add_argument("-v", "--verbose", action="store_true")
+parser.add_argument("--before", type=Path, metavar="TREE")
+parser.add_argument("--records", type=int, default=10_000_000, metavar="N")
 chosen = parser.parse_args()
 unknown = [name for name in chosen.names if name not in MINUTES + LONGER]
 if unknown:
@@ -30,6 +33,8 @@ for name in chosen.names or MINUTES:
     main = import_module(f".{name.replace('-', '_')}", __package__).main
     if name.startswith("learned-") or name == "certified":
         main(chosen.output)
+    elif name == "streams":
+        main(chosen.output, chosen.before, chosen.records)
     elif name == "walks":
         main(chosen.verbose)
     else:

@@ -1,11 +1,12 @@
 """Tables that do not fit in memory: counting and releasing 10⁸ records, and releasing 10⁷ of a frame.
 
 The parts (20 Parquet files, 1 GB) are made once, in the folder for temporary files. CPU seconds are those of
-all threads.
+all threads. With a folder for results, all tables are written into its streams.md.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -20,18 +21,19 @@ import numpy as np
 import privacyfunnel as pf
 from privacyfunnel.mechanism import TableMechanism
 
-from .report import show
+from . import frames
+from .report import page, show
 
 N_PARTS, N_ROWS = 20, 5_000_000
 FOLDER = Path(tempfile.gettempdir()) / "privacyfunnel-streams"
 
 
-def main() -> None:
+def main(output: Path | None = None, before: Path | None = None, n_frame: int = 10_000_000) -> None:
+    """Measure, print, and write the page of results; `before` is the folder of an older tree."""
     parts = _parts()
-    _frame()
-    _counting(parts)
-    _release(parts)
-    _join()
+    tables = [_frame(n_frame, before), _counting(parts), _release(parts), _join()]
+    if output is not None:
+        page(output / "streams.md", "What streams and frames take", "streams", tables)
 
 
 def both_clocks(function: Callable[[], Any], repeat: int = 1) -> tuple[float, float, Any]:
@@ -82,29 +84,21 @@ def _parts() -> Path:
     return FOLDER
 
 
-def _frame() -> None:
-    """10⁷ records in memory, against what no release can do without: codes, random bytes, symbols."""
-    import polars as pl
-    import pyarrow as pa
-
-    table = records(10_000_000, 15, 0)
-    mechanism, symbols = random_mechanism(15), pa.array([f"group {j}" for j in range(8)])
-
-    def bare() -> Any:
-        codes = table["job"].chunk(0).dictionary_encode().indices
-        os.urandom(8 * len(codes))
-        return symbols.take(pa.array(codes.to_numpy() % 8))
-
-    rows = []
-    least = both_clocks(bare, 3)[0]
-    for kind, frame in (("pyarrow", table), ("polars", pl.from_arrow(table)), ("pandas", table.to_pandas())):
-        mechanism.release_frame(frame[:1000])
-        cpu, wall, _ = both_clocks(lambda frame=frame: mechanism.release_frame(frame, keep="person"), 3)
-        rows.append({"frame": kind, "CPU (s)": cpu, "wall (s)": wall, "bare work (CPU s)": least})
-    show("release frame: 10⁷ records in memory, 15 letters, 8 symbols", rows)
+def _frame(n: int, before: Path | None) -> str:
+    """Frames in memory, against what no release can do without; this tree and the older one in turn."""
+    here = Path(__file__).parents[1]
+    trees = [tree for tree in (here, before) if tree is not None]
+    told: dict[Path, list[dict[str, Any]]] = {tree: [] for tree in trees}
+    for tree in trees * 2:
+        command = [sys.executable, str(here / "benchmarks" / "frames.py"), str(n)]
+        environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        told[tree].append(json.loads(done.stdout))
+    rows = list(frames.rows(told[here], told[before] if before is not None else []))
+    return show(f"release frame: {n:,} records in memory, 15 letters, 8 symbols", rows)
 
 
-def _counting(parts: Path) -> None:
+def _counting(parts: Path) -> str:
     import duckdb
     import pyarrow.dataset as ds
 
@@ -123,10 +117,10 @@ def _counting(parts: Path) -> None:
         rows.append({"how": name, "CPU (s)": cpu, "wall (s)": wall})
     for row in rows:
         row["times DuckDB (CPU)"] = row["CPU (s)"] / rows[0]["CPU (s)"]
-    show("counting parts: 10⁸ records in 20 Parquet files", rows)
+    return show("counting parts: 10⁸ records in 20 Parquet files", rows)
 
 
-def _release(parts: Path) -> None:
+def _release(parts: Path) -> str:
     """Each in a process of its own, whose memory is measured."""
     rows = []
     for what, sink in (("a folder of parts", "out"), ("one Parquet file", "out.parquet")):
@@ -146,7 +140,7 @@ def _release(parts: Path) -> None:
                 "minutes for 10⁹": wall * 1e9 / n / 60,
             }
         )
-    show("release parts: 10⁸ records, 20 Parquet files", rows)
+    return show("release parts: 10⁸ records, 20 Parquet files", rows)
 
 
 def _release_here(source: str, sink: str) -> None:
@@ -160,7 +154,7 @@ def _release_here(source: str, sink: str) -> None:
     print(time.process_time(), wall, int(peak) * 1024)
 
 
-def _join() -> None:
+def _join() -> str:
     """The SELECT in DuckDB against our own release of the same relation."""
     import duckdb
 
@@ -196,7 +190,7 @@ def _join() -> None:
                 "ratio (CPU)": in_base / through_us,
             }
         )
-    show("join: 2 million rows of a table in DuckDB, released by SQL and by us", rows)
+    return show("join: 2 million rows of a table in DuckDB, released by SQL and by us", rows)
 
 
 if __name__ == "__main__":

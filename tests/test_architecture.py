@@ -32,7 +32,10 @@ LAYERS = [
         *("attributes", "channels", "sparse", "information", "frames", "resampling", "order"),
         *("sources", "transport"),
     },
-    {"counting", "joint", "measures", "sql", "spark", "columns", "persistence", "mechanism", "time_sharing"},
+    {
+        *("counting", "joint", "measures", "sql", "spark", "columns", "persistence", "mechanism"),
+        *("shipping", "time_sharing"),
+    },
     {"files", "streams", "lazy"},
     {"solution", "uncertainty", "certificate", "tradeoff"},
     {"discrete", "auditing", "datasets"},

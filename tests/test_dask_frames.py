@@ -102,6 +102,46 @@ def test_joints_are_counted_by_partitions() -> None:
     assert np.array_equal(counted.p_xy, pf.Joint.from_frame(whole, public="job", private="sex").p_xy)
 
 
+@pytest.mark.parametrize("records", ["columns", "typical", "symbol"])
+def test_certified_rules_release_partitions(records: str) -> None:
+    from privacyfunnel.certified import CertifiedFunnel
+
+    table = pf.datasets.load_german_credit()[["housing", "employment", "age", "credit_amount", "sex"]]
+    task = table["credit_amount"]
+    fitted = CertifiedFunnel(0.3, n_cells=6, random_state=0).fit(
+        table.drop(columns="credit_amount"), private="sex"
+    )
+    rule, how = fitted.rule_, {"records": records, "keep": "credit_amount"}
+    given = table.drop(columns="sex")
+    frame = dd.from_pandas(given, npartitions=3)
+    released = rule.release(frame, rng=3, **how)
+    parts = [frame.partitions[i].compute() for i in range(3)]
+    expected = [rule.release(part, rng=np.random.default_rng([3, i]), **how) for i, part in enumerate(parts)]
+    found = released.compute()
+    assert found.to_dict("list") == pd.concat(expected).to_dict("list")
+    assert found["credit_amount"].tolist() == task.tolist()
+    assert dict(found.dtypes) == dict(released.dtypes)
+    drawn = rule.release(frame, **how)
+    pd.testing.assert_frame_equal(drawn.compute(), drawn.compute())
+    with pytest.raises(InvalidInputError, match="there is no column"):
+        rule.release(frame, records=records, keep="nothing")
+
+
+def test_rules_that_no_file_holds_and_rules_for_arrays() -> None:
+    from sklearn.cluster import KMeans
+
+    from privacyfunnel.certified import CertifiedFunnel
+
+    table = pf.datasets.load_german_credit()[["age", "housing", "sex"]]
+    own = CertifiedFunnel(0.3, cells=KMeans(4, n_init=1), random_state=0).fit(table, private="sex").rule_
+    frame = dd.from_pandas(table, npartitions=2)
+    assert len(own.release(frame, rng=1).compute()) == len(table)
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    plain = CertifiedFunnel(0.3, n_cells=4, random_state=0).fit(x, np.arange(400) % 2).rule_
+    with pytest.raises(InvalidInputError, match="this rule is for arrays"):
+        plain.release(frame)
+
+
 def test_a_worker_that_is_killed_half_way_changes_nothing(mechanism: TableMechanism, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     counted = Counted(TABLE, z_labels=["u", "v"], **NAMES)

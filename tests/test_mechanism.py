@@ -142,6 +142,39 @@ def test_impossible_symbols_are_never_drawn_at_either_end(
         assert row[symbol] > 0
 
 
+@pytest.mark.parametrize("n_x", [1, 3, 700, 9000])
+def test_sixteen_bits_that_tell_a_symbol_are_those_of_a_whole_number(
+    n_x: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the other 37 bits, the symbol is that of the number; where it is not, they are drawn."""
+    rng = np.random.default_rng(n_x)
+    table = TableMechanism(rng.dirichlet(np.full(5, 0.2), size=n_x)).sparse
+    rows, given = rng.integers(n_x, size=40_000), []
+
+    def entropy(n: int) -> bytes:
+        given.append(rng.bytes(n))
+        return given[-1]
+
+    monkeypatch.setattr(arrays.os, "urandom", entropy)
+    drawn = table.draw_anew(rows)
+    if n_x == 9000:  # too many letters for a table of parts
+        u = (np.frombuffer(given[0], np.uint64) >> np.uint64(11)) * 2.0**-53
+        assert np.array_equal(drawn, table.draw(rows, u))
+        return
+    heads, tails = np.frombuffer(given[0], np.uint16).astype(np.int64), np.frombuffer(given[1], np.uint64)
+    lowest, highest = heads * 2.0**-16, (heads * 2**37 + 2**37 - 1) * 2.0**-53
+    low, high = table.draw(rows, lowest), table.draw(rows, highest)
+    assert np.all((low <= drawn) & (drawn <= high))
+    n_parts, _, more = table._guide
+    several = more[rows * n_parts + heads * n_parts // 2**16] > 0
+    assert 0 < several.sum() == tails.size < rows.size / 2 or n_x == 1
+    assert np.array_equal(low[~several], drawn[~several])
+    assert np.array_equal(low[~several], high[~several])
+    u = lowest.copy()
+    u[several] += (tails >> np.uint64(27)) * 2.0**-53
+    assert np.array_equal(drawn, table.draw(rows, u))
+
+
 def test_operating_system_entropy_is_the_default() -> None:
     mechanism = TableMechanism([[0.2, 0.3, 0.0, 0.5]])
     state = np.random.get_state()[1].copy()  # noqa: NPY002

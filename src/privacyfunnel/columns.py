@@ -370,10 +370,27 @@ def _in_arrow(column: Any) -> Any:
     native = column.to_native()
     if column.implementation.is_pyarrow():
         return native
+    if column.implementation.is_pandas() and native.dtype == object:
+        return _of_objects(native)
     is_text = column.implementation.is_polars() and column.dtype == nw.String
     if is_text and hasattr(native, "__arrow_c_stream__"):  # which older versions have not
         return pa.chunked_array(native)
     return column.to_arrow()
+
+
+def _of_objects(column: Any) -> Any:
+    """A pandas column of objects as Arrow has it: their codes, where Arrow can hold the values."""
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        codes, found = pd.factorize(column.to_numpy())
+    except TypeError:  # what cannot be hashed
+        return pa.array(column, from_pandas=True)
+    values = pa.array(found, from_pandas=True)
+    if len({type(value) for value in found}) > 1 or pa.types.is_nested(values.type):
+        return pa.array(column, from_pandas=True)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
 
 
 def _gather(labels: Sequence[Any], at: IntArray, like: Any, name: str) -> Any:

@@ -131,7 +131,7 @@ class PairCounter:
         if (source := _as_source(frame)) is not None:
             import pyarrow as pa
 
-            for batch in source.batches(columns):
+            for batch in source.batches(columns, coded=True):
                 self.update_frame(pa.Table.from_batches([batch]))
             return
         grouped = _grouped(frame, columns)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .arrays import SecretNumbers, one_generator, uniform
 from .errors import InvalidInputError
+from .shipping import opened, packed
 from .sources import polars_batches
 from .streams import release_stream
 
@@ -34,7 +35,7 @@ def release_lazy(
     if library == "polars":
         return _of_polars(mechanism, native, columns, how)
     if library == "dask":
-        return _of_dask(mechanism, native, columns, how)
+        return release_dask(mechanism, native, columns, **how)
     return release_stream(mechanism, native, None, columns, n_jobs=-1, **how)
 
 
@@ -87,46 +88,68 @@ class _PolarsRelease:
                 return
 
 
-class _Sent:
-    """What goes to the workers of a cluster beside the mechanism; what is secret in it is never printed."""
+def is_dask(frame: Any) -> bool:
+    """Whether this is a frame of Dask; nothing of Dask is imported to tell."""
+    return type(frame).__module__.split(".")[0] == "dask" and hasattr(frame, "map_partitions")
 
-    def __init__(self, columns: Any, how: dict[str, Any], seed: int | bytes) -> None:
-        self.columns, self.how, self.seed = columns, how, seed
+
+class _Sent:
+    """What goes to the workers of a cluster beside what releases; what is secret in it is never printed."""
+
+    def __init__(self, args: Sequence[Any], settings: dict[str, Any], seed: int | bytes | None) -> None:
+        self.args, self.settings, self.seed = args, settings, seed
 
     def __repr__(self) -> str:
         return "<how to release>"
 
-    def release(self, part: Any, mechanism: TableMechanism, number: int) -> Any:
+    def release(self, part: Any, what: Any, number: int) -> Any:
         """The release of one partition: the same however often, and wherever, it is computed."""
         rng: Any = None
-        if self.how["key"] is None:
-            secret = self.seed
-            if isinstance(secret, bytes):
-                rng = SecretNumbers(secret, number)
-            else:
-                rng = np.random.default_rng([secret, number])
-        return mechanism.release_frame(part, self.columns, **{**self.how, "rng": rng})
+        if isinstance(self.seed, bytes):
+            rng = SecretNumbers(self.seed, number)
+        elif self.seed is not None:
+            rng = np.random.default_rng([self.seed, number])
+        return self.made(part, what, rng)
+
+    def made(self, part: Any, what: Any, rng: Any) -> Any:
+        """A released frame of pandas."""
+        import narwhals as nw
+
+        release = getattr(what, "release_frame", None) or what.release
+        made = release(part, *self.args, **self.settings, rng=rng)
+        return nw.from_native(made, eager_only=True).to_pandas()
 
 
-def _of_dask(
-    mechanism: TableMechanism, frame: Any, columns: str | Sequence[str] | None, how: dict[str, Any]
-) -> Any:
-    """A frame of Dask whose partitions are released by whoever computes them."""
+def release_dask(what: Any, frame: Any, *args: Any, rng: Any = None, **settings: Any) -> Any:
+    """A frame of Dask whose partitions are released by whoever computes them.
+
+    Parameters
+    ----------
+    what : TableMechanism, CertifiedRule or encoder
+        A worker gets it once.
+    *args, **settings
+        As for its `release_frame`, or `release`.
+    rng : None, int or Generator
+        A seed gives the same symbols for the same partitions; with None a secret does, which is drawn here.
+    """
     import dask.dataframe as dd
     from dask.delayed import delayed
 
-    rng = how["rng"]
-    if rng is None:
-        seed: int | bytes = secrets.token_bytes(32)
+    if settings.get("key") is not None:
+        seed: int | bytes | None = None
+    elif rng is None:
+        seed = secrets.token_bytes(32)
     elif isinstance(rng, np.random.Generator):
         seed = int(rng.integers(2**62))
     else:
-        uniform(0, rng)  # refuses what is no seed
-        seed = int(rng)
-    meta = mechanism.release_frame(frame._meta, columns, **how)
-    sent = _Sent(columns, {**how, "rng": None}, seed)
+        seed = rng
+    uniform(0, rng)  # refuses what is no seed
+    sent = _Sent(args, settings, seed if seed is None or isinstance(seed, bytes) else int(seed))
+    meta = sent.made(frame._meta, what, rng)
+    carried = packed(what)
+    mark = getattr(what, "fingerprint", None) or getattr(carried, "digest", None) or secrets.token_hex(32)
     # A node of the graph, so that a worker gets it once and not with each partition.
-    shipped = delayed(mechanism, name=f"mechanism-{mechanism.fingerprint}", pure=True)
+    shipped = delayed(carried, name=f"release-{mark}", pure=True)
     # Dask's own number of a partition is another one where only some partitions are computed.
     from_map: Any = dd.from_map
     numbers = from_map(_number, range(frame.npartitions), meta=_number(0))
@@ -141,5 +164,5 @@ def _number(number: int) -> Any:
     return pd.Series([number], name="number")
 
 
-def _partition(part: Any, numbers: Any, mechanism: Any, sent: _Sent) -> Any:
-    return sent.release(part, mechanism, int(numbers.iloc[0]))
+def _partition(part: Any, numbers: Any, carried: Any, sent: _Sent) -> Any:
+    return sent.release(part, opened(carried), int(numbers.iloc[0]))

@@ -404,6 +404,8 @@ class TableMechanism:
         if flat.size and flat.min() < 0:
             table = self._with_marginal
             flat = np.where(flat < 0, self.n_x, flat)
+        if draws.rng is None and draws.key is None:
+            return table.draw_anew(flat).reshape(rows.shape)
         symbols = np.empty(flat.size, dtype=np.intp)
         for part, u in draws.parts(flat.size, self):
             symbols[part] = table.draw(flat[part], u)

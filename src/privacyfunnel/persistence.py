@@ -225,6 +225,8 @@ def atomic_folder(path: Path_) -> Iterator[Path]:
                 f"{os.fspath(path)}: cannot write the folder ({error.strerror or error}); name a new one, in "
                 "a folder that exists, may be written and has space."
             ) from None
+        if isinstance(error, DataFileError):  # of a file in it, which has another name in the end
+            raise DataFileError(str(error).replace(str(temporary), os.fspath(path))) from None
         raise
     finally:
         if handle >= 0:

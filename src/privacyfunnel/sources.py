@@ -32,6 +32,8 @@ class Source:
         What knows the files that are read.
     lazy : bool
         Whether files may be read that nobody can ask for.
+    coded : function of some column names, optional
+        Gives their batches with texts as codes of a dictionary, where that is less work.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class Source:
         again: bool = False,
         origin: Any = None,
         lazy: bool = False,
+        coded: Any = None,
     ) -> None:
         self.kind, self._read, self.again, self.origin, self.lazy = kind, read, again, origin, lazy
+        self._coded = coded
         # Without the metadata: it may tell of columns that are left out.
         self._schema = without_views(schema).remove_metadata()
         self.columns = tuple(self._schema.names)
@@ -61,8 +65,8 @@ class Source:
         names = self.columns if columns is None else columns
         return pa.schema([self._schema.field(name).remove_metadata() for name in names])
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
-        """The records of these columns."""
+    def batches(self, columns: Sequence[str] | None = None, *, coded: bool = False) -> Iterator[Any]:
+        """The records of these columns; `coded` ones may have texts as codes of a dictionary."""
         names = list(self.columns if columns is None else columns)
         require_columns(names, self.columns, self.kind)
         if self._used and not self.again:
@@ -70,6 +74,9 @@ class Source:
         self._used = True
         schema = self.schema(names)
         with _telling(self.kind):
+            if coded and self._coded is not None:
+                yield from self._coded(names)
+                return
             for batch in self._read(names):
                 yield batch.select(names).cast(schema)
 
@@ -120,8 +127,7 @@ def _opened(source: Any, kind: str, library: str) -> Source | None:
     if library == "duckdb" and hasattr(source, "limit"):
         return _of_duckdb(source, kind)
     if library == "ibis" and hasattr(source, "to_pyarrow_batches"):
-        schema = source.schema().to_pyarrow()
-        return Source(kind, schema, lambda names: source.select(*names).to_pyarrow_batches(), lazy=True)
+        return _of_ibis(source, kind)
     if isinstance(source, pa.RecordBatchReader):
         return _of_reader(source, kind)
     if hasattr(source, "__arrow_c_stream__"):
@@ -142,15 +148,62 @@ def _of_reader(reader: Any, kind: str) -> Source:
 
 
 def _of_dataset(dataset: Any, kind: str) -> Source:
-    def read(names: Sequence[str]) -> Iterable[Any]:
-        _check_fragments(dataset, names, kind)
+    def scanned(records: Any, names: Sequence[str]) -> Any:
         # Without reading far ahead, which would hold hundreds of megabytes.
-        scanner = dataset.scanner(
+        scanner = records.scanner(
             columns=list(names), batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1
         )
-        return scanner.to_reader()  # type: ignore[no-any-return]
+        return scanner.to_reader()
 
-    return Source(kind, dataset.schema, read, again=True, origin=dataset)
+    def read(names: Sequence[str]) -> Iterable[Any]:
+        _check_fragments(dataset, names, kind)
+        return scanned(dataset, names)  # type: ignore[no-any-return]
+
+    def coded(names: Sequence[str]) -> Iterable[Any]:
+        _check_fragments(dataset, names, kind)
+        with_codes = _with_codes(dataset, names)
+        if with_codes is not None:
+            return scanned(with_codes, names)  # type: ignore[no-any-return]
+        schema = source.schema(names)
+        return (batch.cast(schema) for batch in scanned(dataset, names))
+
+    source = Source(kind, dataset.schema, read, again=True, origin=dataset, coded=coded)
+    return source
+
+
+def _with_codes(dataset: Any, names: Sequence[str]) -> Any:
+    """The dataset with texts as the codes that Parquet files have for them; None where it is not so plain."""
+    import pyarrow as pa
+    from pyarrow import dataset as datasets
+
+    plain = datasets.ParquetFileFormat()
+    is_plain = type(dataset) is datasets.FileSystemDataset and dataset.format == plain
+    if not is_plain or getattr(dataset, "_scan_options", True):  # or there is a filter, which must stay
+        return None
+    schema = dataset.schema
+    texts = [name for name in names if schema.field(name).type == pa.string()]
+    old = list(dataset.get_fragments())
+    same = all(
+        one.path and name in one.physical_schema.names and one.physical_schema.field(name).type == pa.string()
+        for one in old
+        for name in texts
+    )
+    if not texts or not same:
+        return None
+    kind = datasets.ParquetFileFormat(dictionary_columns=texts)
+    parts = [
+        kind.make_fragment(
+            one.path,
+            one.filesystem,
+            one.partition_expression,
+            row_groups=[group.id for group in one.row_groups],
+        )
+        for one in old
+    ]
+    for name in texts:
+        field = schema.field(name).with_type(pa.dictionary(pa.int32(), pa.string()))
+        schema = schema.set(schema.get_field_index(name), field)
+    return datasets.FileSystemDataset(parts, schema, kind, dataset.filesystem)
 
 
 def _check_fragments(dataset: Any, names: Sequence[str], kind: str) -> None:
@@ -158,6 +211,12 @@ def _check_fragments(dataset: Any, names: Sequence[str], kind: str) -> None:
     from pyarrow import dataset as datasets
 
     if not isinstance(dataset, datasets.FileSystemDataset):
+        return
+    if getattr(dataset, "_scan_options", None):  # a filtered one does not tell its fragments
+        keys = [] if dataset.partitioning is None else dataset.partitioning.schema.names
+        for path in dataset.files:
+            there = dataset.format.inspect(path, dataset.filesystem).names
+            require_columns(names, [*there, *keys], f"{kind}: {path}")
         return
     for fragment in dataset.get_fragments():
         keys = datasets.get_partition_keys(fragment.partition_expression)
@@ -193,6 +252,20 @@ def _of_duckdb(relation: Any, kind: str) -> Source:
         return (getattr(few, "to_arrow_reader", None) or few.fetch_record_batch)(BATCH_ROWS)
 
     return Source(kind, pa.RecordBatchReader.from_stream(relation.limit(0)).schema, read, lazy=True)
+
+
+def _of_ibis(table: Any, kind: str) -> Source:
+    backend = table.get_backend()
+    if backend.name != "duckdb":
+        schema = table.schema().to_pyarrow()
+        return Source(kind, schema, lambda names: table.select(*names).to_pyarrow_batches(), lazy=True)
+    import duckdb
+
+    try:  # the relation behind it: Ibis asks for batches by a name that DuckDB 2 has not
+        return _of_duckdb(backend.con.sql(backend.compile(table)), kind)
+    except duckdb.Error:  # a table of Python's own memory, which DuckDB is told of when Ibis asks for it
+        whole = table.to_pyarrow()
+        return Source(kind, whole.schema, lambda names: whole.to_batches(), again=True)
 
 
 def is_streamed(frame: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .alphabet import as_names, require_columns
 from .arrays import SecretNumbers, one_generator
-from .errors import InvalidInputError
+from .errors import InvalidInputError, shortened
+from .frames import without_views
+from .persistence import decode_labels, encode_labels
+from .shipping import opened, packed
+from .unknown import UnknownLetters
 
 if TYPE_CHECKING:
     from .mechanism import Rng
@@ -31,15 +37,18 @@ def release_spark(
     shuffle: bool = False,
     **settings: Any,
 ) -> Any:
-    """A Spark frame of released records; nothing is computed before somebody asks for it.
+    """A Spark frame of released records. They are drawn when somebody asks for them.
+
+    With unknown="error" the public columns are read once before, so that all values that are no letters are
+    counted before anything is released.
 
     Parameters
     ----------
-    what : TableMechanism or CertifiedRule
-        Sent to each worker once, as a broadcast variable.
+    what : TableMechanism, CertifiedRule or encoder
+        Sent to each worker once, as a broadcast variable; rules and encoders as the bytes of their files.
     frame : pyspark.sql.DataFrame
     *args, **settings
-        As for `TableMechanism.release_frame`, or for `CertifiedRule.release`.
+        As for `release_frame` of a mechanism or encoder, or for `CertifiedRule.release`.
     rng : None or int
         A seed gives the same symbols for the same partitions. With None they are drawn by a secret from the
         operating system's entropy that is made for this frame alone: a partition that Spark computes again,
@@ -51,6 +60,8 @@ def release_spark(
         Whether the records come out in random order.
     """
     _check(what, frame, rng, key)
+    if id is not None:
+        _check_ids(frame, id)
     from pyspark.sql.functions import rand
 
     release = _Release(args, settings, rng, key, id)
@@ -63,18 +74,106 @@ def release_spark(
     out = _schema(made.schema, frame.schema, settings.get("output", "z"), release.id)
     session = frame.sparkSession
     columns = session.createDataFrame([], out).toArrow().schema
-    shared = session.sparkContext.broadcast(what)
+    shared = session.sparkContext.broadcast(packed(what))
+    if settings.get("unknown") == "error":
+        _refuse_strangers(what, frame, args[0], id, shared)
+
+    names = frame.columns
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
         task = TaskContext.get()
         assert task is not None
-        for table in release.tables(shared.value, batches, task.partitionId()):
+        named = (batch.rename_columns(names) for batch in batches)
+        for table in release.tables(opened(shared.value), named, task.partitionId()):
             yield from table.select(columns.names).cast(columns).to_batches()
 
-    released = frame.mapInArrow(run, out)
+    released = _numbered(frame).mapInArrow(run, out)
     return released.orderBy(rand()) if shuffle else released
+
+
+def _refuse_strangers(mechanism: Any, frame: Any, columns: Any, person: str | None, shared: Any) -> None:
+    """Count, before anything is released, the values that are no letters and the records without an id.
+
+    What a worker raises reaches the user inside two tracebacks, and after other workers have written.
+    """
+    public = list(mechanism.x_names if columns is None else as_names(columns))
+    wanted = list(dict.fromkeys([*public, *([] if person is None else [person])]))
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        found, anonymous = UnknownLetters(shared.value._letters), 0
+        for batch in (some.rename_columns(wanted) for some in batches):
+            found.add(*_searched(shared.value, batch, public))
+            anonymous += 0 if person is None else batch.column(wanted.index(person)).null_count
+        yield _told(found, anonymous)
+
+    few = _numbered(frame).select(*(f"c{frame.columns.index(name)}" for name in wanted))
+    everywhere, n_anonymous = UnknownLetters(mechanism._letters), 0
+    for row in few.mapInArrow(run, "n BIGINT, strangers BIGINT, anonymous BIGINT, found STRING").collect():
+        everywhere.n_records += row["n"]
+        everywhere.n_unknown += row["strangers"]
+        n_anonymous += row["anonymous"]
+        for value, n in json.loads(row["found"]):
+            everywhere.counts[decode_labels([value])[0]] += n
+    if everywhere.n_unknown:
+        raise everywhere.error("release_frame")
+    if n_anonymous:
+        raise InvalidInputError(
+            f"release_frame: {n_anonymous:,} of {everywhere.n_records:,} records have no id in "
+            f"{shortened(person)}; give each record one, or leave these out.",
+            names=("id",),
+        )
+
+
+def _numbered(frame: Any) -> Any:
+    """The frame with c0, c1, … for names: `mapInArrow` takes no name with a dot or a backtick in it."""
+    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+
+
+def _check_ids(frame: Any, person: str) -> None:
+    """Refuse ids of a type that does not read the same everywhere."""
+    require_columns((person,), frame.columns, "release_frame")
+    kind = frame.schema[person].dataType.simpleString()
+    if kind not in ("string", "tinyint", "smallint", "int", "bigint", "date") and "char(" not in kind:
+        raise InvalidInputError(
+            f"release_frame: the ids in {shortened(person)} are of the type {kind}; they must be texts, "
+            "whole numbers or dates, which read the same everywhere: turn them into text.",
+            names=("id",),
+        )
+
+
+def _searched(mechanism: Any, batch: Any, public: Sequence[str]) -> Any:
+    """The rows of the letters of a batch, and the columns that they were found in."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    from .columns import search_letters
+
+    table = pa.Table.from_batches([batch])
+    frame = nw.from_native(table.cast(without_views(table.schema)), eager_only=True)
+    columns = [frame[name] for name in public]
+    return search_letters(mechanism._letters, columns), columns
+
+
+def _told(found: UnknownLetters, anonymous: int) -> Any:
+    """What a partition has found, as one record."""
+    import pyarrow as pa
+
+    values = []
+    for value, n in found.counts.items():
+        try:
+            values.append((encode_labels([value], "values")[0], n))
+        except InvalidInputError:  # of a kind that only its text can be told of
+            values.append((repr(value), n))
+    return pa.record_batch(
+        {
+            "n": pa.array([found.n_records], pa.int64()),
+            "strangers": pa.array([found.n_unknown], pa.int64()),
+            "anonymous": pa.array([anonymous], pa.int64()),
+            "found": [json.dumps(values)],
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -87,7 +186,7 @@ class _Release:
     key: bytes | None = field(repr=False)
     id: str | None
     by_place: bool = False  # whether an id is the place of a record in the frame
-    secret: bytes | None = field(default=None, repr=False)  # of a rule, which has no key
+    secret: bytes | None = field(default=None, repr=False)  # of what takes no key
 
     def tables(self, what: Any, batches: Iterator[Any], partition: int) -> Iterator[Any]:
         """The released tables of a partition, one a batch."""
@@ -108,8 +207,9 @@ class _Release:
         import narwhals as nw
         import pyarrow as pa
 
-        if not hasattr(what, "release_frame"):
-            made = what.release(table, *self.args, rng=self.rng, **self.settings)
+        if not hasattr(what, "fingerprint"):  # a rule or an encoder, which take no key
+            release = getattr(what, "release_frame", None) or what.release
+            made = release(table, *self.args, rng=self.rng, **self.settings)
             return nw.from_native(made, eager_only=True).to_arrow()
         if self.by_place:
             places = pa.array([f"{partition} {begin + i}" for i in range(table.num_rows)], type=pa.string())
@@ -129,7 +229,7 @@ def _check(what: Any, frame: Any, rng: Any, key: bytes | None) -> None:
             names=("rng",),
         )
     one_generator(rng)  # refuses what is no seed
-    if key is not None and not hasattr(what, "release_frame"):
+    if key is not None and not hasattr(what, "fingerprint"):
         raise InvalidInputError(
             "release: a rule draws anew each time; leave key and id out.", names=("key", "id")
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, overload
@@ -9,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .arrays import FloatArray, IntArray
+from .arrays import FloatArray, IntArray, uniform
 from .channels import SUM_TOLERANCE, as_channel
 from .checks import memory_size
 from .errors import InvalidInputError
@@ -208,12 +209,33 @@ class SparseChannel:
     def draw(self, rows: IntArray, u: FloatArray) -> IntArray:
         """The symbols that the numbers `u` draw from these rows: the entry before which all are ≤ u."""
         result = np.empty(rows.size, dtype=np.intp)
-        guided = rows.size >= _GUIDE // 8 and len(self) <= _GUIDE // 16
+        guided = self._has_guide(rows)
         for start in range(0, rows.size, _CHUNK):
             part = slice(start, start + _CHUNK)
             entries = (self._guided if guided else self._entries)(rows[part], u[part])
             np.take(self.symbols, entries, out=result[part])
         return result
+
+    def draw_anew(self, rows: IntArray) -> IntArray:
+        """Symbols drawn from these rows by the operating system's entropy.
+
+        The law is that of `draw` with numbers of 53 random bits. The first 16 tell most symbols; the other 37
+        are drawn only where they do not.
+        """
+        result = np.empty(rows.size, dtype=np.intp)
+        few = self._has_guide(rows) and np.count_nonzero(self._guide[2]) < self._guide[2].size // 2
+        for start in range(0, rows.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            some = rows[part]
+            if not few:
+                result[part] = self.draw(some, uniform(some.size, None))
+                continue
+            heads = np.frombuffer(os.urandom(2 * some.size), dtype=np.uint16)
+            np.take(self.symbols, self._guided_by(some, heads), out=result[part])
+        return result
+
+    def _has_guide(self, rows: IntArray) -> bool:
+        return rows.size >= _GUIDE // 8 and len(self) <= _GUIDE // 16
 
     def _guided(self, rows: IntArray, u: FloatArray) -> NDArray[Any]:
         n_parts, first, more = self._guide
@@ -221,6 +243,17 @@ class SparseChannel:
         entries, left = first[at], more[at]
         several = np.flatnonzero(left)
         entries[several] += _found(self.cumulative, entries[several], left[several] + 1, u[several])
+        return entries
+
+    def _guided_by(self, rows: IntArray, heads: NDArray[np.uint16]) -> NDArray[Any]:
+        """As `_guided` by numbers of which the first 16 bits are drawn; the others are drawn where needed."""
+        n_parts, first, more = self._guide
+        at = rows * n_parts + (heads >> np.uint16(17 - n_parts.bit_length()))
+        entries, left = first[at], more[at]
+        several = np.flatnonzero(left)
+        tails = np.frombuffer(os.urandom(8 * several.size), dtype=np.uint64) >> np.uint64(27)
+        u = (heads[several].astype(np.uint64) << np.uint64(37) | tails).astype(np.float64) * 2.0**-53
+        entries[several] += _found(self.cumulative, entries[several], left[several] + 1, u)
         return entries
 
     def _entries(self, rows: IntArray, u: FloatArray) -> IntArray:

@@ -50,7 +50,7 @@ def test_what_an_encoder_cannot_stream(funnel, records, tmp_path):
     with pytest.raises(InvalidInputError, match="there are no records"):
         funnel.release_stream(table.slice(0, 0), tmp_path / "codes.csv")
     frame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe", "mapInArrow": None})()
-    with pytest.raises(InvalidInputError, match="a frame of Spark, which encoders do not take"):
+    with pytest.raises(InvalidInputError, match="a frame of Spark; release it there with release_frame"):
         funnel.transform(frame)
     holes = table.set_column(0, "a", pa.array([None] * 300, pa.float32()))
     with pytest.raises(InvalidInputError, match="record 1 has no value in column 'a'"):

@@ -114,9 +114,14 @@ class Cells:
         """The same with every cell of fewer than `least` of these records merged into the nearest."""
         return replace(self, number=_merged(cells, means, least)[self.number])
 
+    @property
+    def can_save(self) -> bool:
+        """Whether it can be written: no clusterer was given, and no encoder of another kind than ours."""
+        return self.clusterer is None and (self.space.encoder is None or _can_save(self.space))
+
     def to_dict(self) -> dict[str, Any]:
         """JSON types; a given clusterer, or an encoder of another kind than ours, cannot be written."""
-        if self.clusterer is not None or (self.space.encoder is not None and not _can_save(self.space)):
+        if not self.can_save:
             what = self.clusterer if self.clusterer is not None else self.space.encoder
             raise InvalidInputError(
                 f"save: cells made by a {type(what).__name__} cannot be written into a file; use "

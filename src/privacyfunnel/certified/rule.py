@@ -15,8 +15,10 @@ from ..arrays import FloatArray, IntArray, one_generator, uniform
 from ..channels import posterior
 from ..errors import InvalidInputError
 from ..frames import make_frame, read_frame
+from ..lazy import is_dask, release_dask
 from ..measured import Measured
 from ..mechanism import Rng, TableMechanism
+from ..shipping import Shipped
 from ..spark import is_spark, release_spark
 from .cells import Cells
 from .readers import ArrayReader, Reader, n_records, taken
@@ -104,7 +106,7 @@ class CertifiedRule:
 
         Parameters
         ----------
-        X : array or frame
+        X : array or frame, of Spark or Dask too
         records : {"columns", "typical", "symbol"}
             Of a frame: each column drawn from P(column | symbol), which keeps their distributions; the
             average or commonest value of the symbol; or its number. Arrays come as the symbol's mean record.
@@ -118,8 +120,11 @@ class CertifiedRule:
                 f"release: records must be one of {', '.join(map(repr, RECORDS))}; it is {records!r}.",
                 names=("records",),
             )
-        if is_spark(X):
-            return release_spark(self, X, records=records, keep=keep, rng=rng)
+        if is_spark(X) or is_dask(X):
+            if self.tables is None:
+                raise InvalidInputError("release: this rule is for arrays; a frame of a cluster is none.")
+            release = release_spark if is_spark(X) else release_dask
+            return release(self, X, records=records, keep=keep, rng=rng)
         # An int would draw the columns with the numbers that drew the symbols.
         generator = one_generator(rng)
         symbols = self.transform(X, generator)
@@ -147,6 +152,14 @@ class CertifiedRule:
         from .streaming import release_stream
 
         return release_stream(self, source, sink, records, keep, rng)
+
+    def _shipped(self) -> Any:
+        """What workers of a cluster get: its files, or itself where cells are somebody else's."""
+        from .saving import save_rule
+
+        if not self.cells.can_save:
+            return self
+        return Shipped.of(lambda folder: save_rule(self, folder))
 
     def _symbols(self, Z: Any) -> IntArray:
         values = np.asarray(Z)
@@ -235,5 +248,8 @@ def _with_kept(
             f"release: {made_twice[0]!r} is the name of the column of symbols; rename the one to be kept.",
             names=("keep",),
         )
+    if frame.implementation == out.implementation:
+        beside = nw.maybe_reset_index(frame.select(keep))
+        return out.with_columns(*(beside[name] for name in keep)).to_native()
     kept = [nw.new_series(name, frame[name].to_list(), backend=out.implementation) for name in keep]
     return out.with_columns(*kept).to_native()

@@ -16,6 +16,8 @@ from torch import nn
 
 from ..arrays import uniform
 from ..errors import InvalidInputError
+from ..mechanism import Rng
+from ..shipping import Shipped
 from .families import latent
 from .inputs import read_records
 from .networks import Scaling, make_encoder
@@ -41,14 +43,41 @@ class Releasing(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         is set. Several releases of one record tell more than one. Codes are float32: finer digits would be
         noise at best.
         """
+        return self._drawn(X, self.release_state)
+
+    def _drawn(self, X: Any, rng: Any) -> NDArray[np.float32]:
         loc, log_scale = self.encode(X)
-        numbers = uniform(loc.size, self.release_state)
+        numbers = uniform(loc.size, rng)
         # Uniform numbers are multiples of 2⁻⁵³ from 0 on, and quantiles are finite inside (0, 1): half a step
         # up leaves 0, and the largest one, which rounding would take to 1, stays.
         inside = np.minimum(numbers + 2.0**-54, 1 - 2.0**-53)
         noise = latent(self.latent).quantile(torch.from_numpy(inside)).numpy().reshape(loc.shape)
         codes: NDArray[np.float32] = (loc + np.exp(log_scale) * noise).astype(np.float32)
         return codes
+
+    def release_frame(self, frame: Any, *, keep: str | Sequence[str] = (), rng: Rng = None) -> Any:
+        """Release codes of a data frame as a frame of the same kind.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow frame, or one of Spark or Dask
+            Its columns are those that the model was fitted on; others are left out. In a cluster each
+            partition is released where it is, and a worker gets the encoder once.
+        keep : column name or names
+            What is handed out unchanged beside the codes; none that they are made from.
+        rng : None, int or Generator
+            `release_state` by default. In a cluster a seed gives the same codes for the same partitions.
+        """
+        from .streaming import release_frame
+
+        return release_frame(self, frame, keep, self.release_state if rng is None else rng)
+
+    def _shipped(self) -> Shipped:
+        """What workers of a cluster get: the part that may be handed on."""
+        from .saving import save_encoder
+
+        check_is_fitted(self)
+        return Shipped.of(lambda folder: save_encoder(self, folder))
 
     def release_stream(self, source: Any, sink: str | PathLike[str] | None = None) -> Any:
         """Release codes of a table that need not fit in memory, batch by batch.

@@ -190,8 +190,7 @@ def read_records(estimator: Any, X: Any, *, reset: bool) -> Tensor:
     X = as_array(X)
     if is_spark(X):
         raise InvalidInputError(
-            "X is a frame of Spark, which encoders do not take; read it here batch by batch with "
-            "release_stream, or pass X.toPandas()."
+            "X is a frame of Spark; release it there with release_frame, or pass X.toPandas()."
         )
     if isinstance(X, np.ndarray) and X.ndim > 2:
         if reset:

@@ -1,22 +1,69 @@
-"""An encoder on records that need not fit in memory: codes batch by batch, as tables are released."""
+"""An encoder on frames and clusters, and on records that need not fit in memory: codes batch by batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..alphabet import as_names, require_columns
 from ..arrays import one_generator
 from ..errors import InvalidInputError
 from ..files import TableFile
 from ..files.records import ColumnFile
+from ..frames import read_frame
+from ..lazy import is_dask, release_dask
+from ..spark import is_spark, release_spark
 from ..streams import open_any, write_stream
 
 if TYPE_CHECKING:
     from .encoder import Releasing
+
+
+def release_frame(model: Releasing, frame: Any, keep: str | Sequence[str], rng: Any) -> Any:
+    """See `Releasing.release_frame`."""
+    import narwhals as nw
+
+    check_is_fitted(model)
+    if is_spark(frame) or is_dask(frame):
+        return (release_spark if is_spark(frame) else release_dask)(model, frame, keep=keep, rng=rng)
+    data, kept = read_frame(frame, "release_frame"), as_names(keep)
+    require_columns(kept, data.columns, "release_frame: keep")
+    codes = [str(name) for name in model.get_feature_names_out()]
+    named = hasattr(model, "feature_names_in_")
+    others = [name for name in data.columns if name not in kept]
+    names = [str(name) for name in model.feature_names_in_] if named else others
+    require_columns(names, data.columns, "release_frame")
+    _require_width(model, names, "release_frame")
+    if undone := [name for name in kept if name in names]:
+        raise InvalidInputError(
+            f"release_frame: {undone[0]!r} is what the codes are made from, and handing it out undoes the "
+            "release; leave it out of keep.",
+            names=("keep",),
+        )
+    if twice := [name for name in kept if name in codes]:
+        raise InvalidInputError(
+            f"release_frame: {twice[0]!r} is the name of a column of codes; rename the one to be kept.",
+            names=("keep",),
+        )
+    records = data.select(names)
+    z = np.zeros((0, len(codes)), np.float32)
+    if len(data):  # scikit-learn takes no records as a mistake
+        z = model._drawn(records.to_native() if named else records.to_numpy(), rng)
+    made = {c: nw.new_series(c, z[:, j], backend=data.implementation) for j, c in enumerate(codes)}
+    beside = nw.maybe_reset_index(data.select(kept))
+    return nw.from_dict({**made, **{name: beside[name] for name in kept}}).to_native()
+
+
+def _require_width(model: Releasing, names: Sequence[str], where: str) -> None:
+    if len(names) != model.n_features_in_:
+        raise InvalidInputError(
+            f"{where}: there are {len(names)} columns and the model, which knows no names, is for "
+            f"{model.n_features_in_}; leave out the others."
+        )
 
 
 def release_stream(model: Releasing, source: Any, sink: Any) -> Any:
@@ -26,11 +73,7 @@ def release_stream(model: Releasing, source: Any, sink: Any) -> Any:
     check_is_fitted(model)
     table = open_any(source, "release_stream")
     names = [str(name) for name in getattr(model, "feature_names_in_", table.columns)]
-    if len(names) != model.n_features_in_:
-        raise InvalidInputError(
-            f"{table.path}: there are {len(names)} columns and the model, which knows no names, is for "
-            f"{model.n_features_in_}; leave out the others."
-        )
+    _require_width(model, names, table.path)
     table.require(names)
     own = copy(model)
     # An int would start the same noise again for every batch.
