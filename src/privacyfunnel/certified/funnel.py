@@ -211,7 +211,8 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.solution_: Solution | None = solution
         if isinstance(plan.limits, Mapping):
             self.certificates_ = {name: problem.bound(limit) for name, limit in plan.limits.items()}
-            certificate = replace(problem.bound(1.0), note="of every limit, for every adversary", unit="")
+            certificate = problem.bound(1.0)
+            certificate = replace(certificate, note=f"of every limit: {certificate.note}", unit="")
         else:
             certificate = problem.bound(plan.limits)
             self.certificates_ = {" × ".join(plan.private.names): certificate}

@@ -198,10 +198,10 @@ def protect(
         "n_cells": funnel.rule_.cells.n_cells,
         "n_symbols": funnel.rule_.n_symbols,
         "told": told,
-        "variance_kept": funnel.verdict_.variance,
-        "kept_by_column": funnel.kept_by_column(),
-        "task_score": funnel.verdict_.score,
-        "task_score_before": funnel.verdict_.score_before,
+        "variance_kept": round(funnel.verdict_.variance, 2),
+        "kept_by_column": {name: round(kept, 2) for name, kept in funnel.kept_by_column().items()},
+        "task_score": _rounded(funnel.verdict_.score),
+        "task_score_before": _rounded(funnel.verdict_.score_before),
         "keep": list(keep),
         "kept": _kept(funnel, frame, private, keep),
         "chance": float(shares_in_tens(joint.p_y * (joint.n_samples or 0)).max()),
@@ -221,6 +221,11 @@ def protect(
         print_json(values)
     else:
         print_protected(values)
+
+
+def _rounded(value: Any, digits: int = 3) -> Any:
+    """As the page rounds it: exact figures of two tables that differ in a person tell what is theirs."""
+    return round(value, digits) if isinstance(value, float) else value
 
 
 def _check_names(private: Sequence[str], given: dict[str, Any], keep: Sequence[str]) -> None:
@@ -303,7 +308,10 @@ def _kept(
             )
         except InvalidInputError as error:
             warn(f"what {' and '.join(names)} tells beside the release was not measured: {error}")
-    return measured_kept(rule.mechanism, joints)
+    found = measured_kept(rule.mechanism, joints)
+    return [
+        {name: _rounded(value, 4 if "leak" in name else 3) for name, value in one.items()} for one in found
+    ]
 
 
 def _before_and_after(funnel: CertifiedFunnel, frame: Any, private: Sequence[str]) -> list[dict[str, Any]]:
@@ -337,7 +345,10 @@ def _before_and_after(funnel: CertifiedFunnel, frame: Any, private: Sequence[str
 
     before, after = told(some), told(funnel.release(some))
     order = np.argsort(before)[::-1][:3]
-    return [{"column": schema.names[i], "before": before[i], "after": after[i]} for i in order.tolist()]
+    return [
+        {"column": schema.names[i], "before": round(before[i], 4), "after": round(after[i], 4)}
+        for i in order.tolist()
+    ]
 
 
 def _write(
