@@ -287,3 +287,32 @@ def test_a_rule_says_what_its_bound_is_of(pfunnel: Run, table: Path, tmp_path: P
         assert protected.code == 0, protected.err
         ended = pfunnel("release", table, "--rule", rule, "-o", tmp_path / "b.csv")
         assert said in " ".join(ended.out.split())
+
+
+@pytest.mark.parametrize("kind", ["csv", "folder"])
+def test_large_tables_are_read_batch_by_batch(
+    pfunnel: Run, table: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from privacyfunnel.cli import protect_inputs
+
+    monkeypatch.setattr(protect_inputs, "LARGE_TEXT", 1_000)
+    monkeypatch.setattr(protect_inputs, "LARGE_PACKED", 1_000)
+    monkeypatch.setattr("privacyfunnel.cli.protect.read_table", None)  # it is not called
+    source = table
+    if kind == "folder":
+        source = tmp_path / "parts"
+        source.mkdir()
+        people = pd.read_csv(table, dtype={"code": str})
+        for i in range(3):
+            people[2_000 * i : 2_000 * (i + 1)].to_parquet(source / f"part-{i}.parquet")
+    arguments = ("--private", "sex", "--task", "rich", "--max-leakage", 0.1, "--seed", 0)
+    ended = pfunnel("protect", source, *arguments, "-o", tmp_path / "safe.csv", "--rule", tmp_path / "rule")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("From a new person's release nobody guesses sex right more often than")
+    assert "6,000 rows in random order" in " ".join(ended.out.split())
+    released = pd.read_csv(tmp_path / "safe.csv", dtype=str)
+    assert list(released.columns) == ["job", "hours", "code", "rich"]
+    assert len(released) == 6_000
+    assert set(released["code"]) == {"007", "010"}
+    ended = pfunnel("protect", source, "--private", "height", "-o", tmp_path / "b.csv")
+    assert (ended.code, "there is no column 'height'" in ended.err) == (2, True)

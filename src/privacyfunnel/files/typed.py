@@ -87,6 +87,24 @@ def typed(found: Any, table: TableFile, types: Mapping[str, Any] | None = None) 
     return pa.table(columns)
 
 
+def guessed_types(batch: Any, table: TableFile, types: dict[str, Any]) -> None:
+    """Note by column the type that the texts of a CSV file have in this batch and in those before."""
+    import pyarrow as pa
+
+    if not isinstance(table, CsvFile):
+        return
+    for name in batch.column_names:
+        column = batch[name]
+        if column.null_count == len(column):
+            continue
+        kind, before = _guessed(column).type, types.get(name)
+        if before in (None, kind):
+            types[name] = kind
+        else:
+            both = {str(kind), str(before)} == {"int64", "double"}
+            types[name] = pa.float64() if both else column.type
+
+
 def _guessed(column: Any) -> Any:
     """Whole numbers, other numbers (infinite ones too, which are refused where they matter), dates, times, or
     the texts as they are: 007 stays what it is."""
