@@ -18,7 +18,7 @@ from privacyfunnel.errors import InfeasibleError
 
 from .learned import Row, mean_and_range, publish, summary
 
-SEEDS = (21, 22, 23)  # of the split and the fit; 21 was looked at once while choosing how many cells to try
+SEEDS = (31, 32, 33)  # of the split and the fit; whatever was chosen was chosen on others
 SIZES = (4, 8, 31)  # leaves of the trees that judge
 N_FIT = 24_000  # of Adult; the others are fresh
 TITLE = "Certified funnel: what is guaranteed, what is found in fresh records, and what is kept"

@@ -73,11 +73,17 @@ class Certifier:
         return Measured(
             value,
             "upper bound",
-            "for every adversary",
+            note_of(self.measure),
             Interval(0.0, value, self.confidence, "held-out", 0),
             n_samples=round(float(self.counts.sum())),
             unit="bit" if self.measure == "information" else "",
         )
+
+
+def note_of(measure: str) -> str:
+    """What a bound in this measure is of, where its unit does not say so, and whom it is about."""
+    what = {"success": "the share guessed right, ", "parity": "the difference of two groups, "}
+    return what.get(measure, "") + "for every adversary"
 
 
 def held_out_certifier(

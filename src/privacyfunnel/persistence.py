@@ -56,8 +56,8 @@ VERSIONS = {
     "learned-funnel": 1,
     "learned-encoder": 1,
     "audit-report": 2,
-    "certified-rule": 1,
-    "certified-funnel": 1,
+    "certified-rule": 2,
+    "certified-funnel": 2,
 }
 # What reads them, "module:attribute"; imported when such a file is loaded.
 READERS = {

@@ -161,8 +161,6 @@ def test_columns_are_named_or_given():
         CertifiedFunnel().fit(frame, private="name")
     with pytest.raises(InvalidInputError, match="X is no frame"):
         CertifiedFunnel().fit(np.zeros((30, 2)), private="sex")
-    with pytest.raises(InvalidInputError, match="lazy"):
-        CertifiedFunnel().fit(pl.from_pandas(frame).lazy(), private="sex")
     given = CertifiedFunnel(0.2, random_state=0).fit(frame.drop(columns="sex"), private=frame["sex"])
     named = CertifiedFunnel(0.2, random_state=0).fit(frame, private="sex")
     assert given.verdict_.variance == named.verdict_.variance

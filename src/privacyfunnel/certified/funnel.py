@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import Any, Self
 
 import numpy as np
@@ -24,18 +22,18 @@ from ..solution import Solution
 from .categories import shares_in_tens
 from .cells import Cells
 from .choice import CertifiedFrontier, CertifiedPoint
-from .held_out import HeldOut, coarse, counted, group_means, spread_of, weighted_auc
-from .making import Made, Plan, choose_cells, held_out_of
+from .making import Plan, choose_cells
+from .material import Material
 from .problem import SHARES, Limits
-from .readers import ArrayReader, Reader, is_frame, taken
+from .readers import ArrayReader, is_frame, taken
 from .reading import Private, Read
-from .rule import CHUNK, CertifiedRule
+from .rule import CertifiedRule
+from .sorting import Certifying, Counting, Sorted
+from .streamed import StreamedRead, comes_in_batches
 from .tables import ColumnTables, TableSchema
 from .verdict import Guess, Verdict
 
 UTILITIES = ("distance", "information", "task")
-#: Records that cells are made from, at most; all others of their part are counted.
-MOST_SHAPING = 50_000
 
 
 class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -113,7 +111,10 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array (n, …), images, or frame
+        X : array (n, …), images, frame, or records that come in batches
+            A file, a folder of Parquet files, a dataset or reader of pyarrow, a lazy frame of polars, a
+            relation of DuckDB: cells are made from a sample, and the others are counted batch by batch;
+            `private` and `task` are then names of columns. docs/certified.md says more.
         y : private attributes, where `private` is not given
         private : one column or several, or names of columns of the frame X
             Classes; numbers that are not all whole are cut into classes of equal size. Needed here alone.
@@ -133,91 +134,71 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: Any, private: Any, task: Any, groups: Any) -> None:
         rng = np.random.default_rng(self.random_state)
-        read = Read.of(X, private, task, groups, rng)
+        read = (StreamedRead if comes_in_batches(X) else Read).of(X, private, task, groups, rng)
+        try:
+            self._fit_to(read, rng)
+        finally:
+            read.close()
+
+    def _fit_to(self, read: Read, rng: np.random.Generator) -> None:
         plan = self._plan(read)
-        solving, certifying = read.solving, read.certifying
-        shaping = (
-            solving if len(solving) <= MOST_SHAPING else np.sort(rng.permutation(solving)[:MOST_SHAPING])
-        )
+        shaping = read.shaping(rng)
         reader = read.reader(shaping)
         if isinstance(reader, ArrayReader) and len(reader.shape) > 1:
             plan = replace(plan, shape=reader.shape)
         sample = read.material(reader, shaping)
-        cells, at = choose_cells(plan, sample, len(certifying), rng)
-        self._refuse_trained_on(cells, read, reader, certifying)
-        rest = np.setdiff1d(solving, shaping, assume_unique=True)
-        parts = [
-            (at, shaping),
-            *((cells(read.material(reader, rows).points), rows) for rows in _chunks(rest)),
-        ]
-        numbers, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
-        counts = counted(numbers, read.private.y[rows], cells.n_cells, plan.private.n_classes)
-        tasks = None
-        if read.task is not None:
-            tasks = counted(numbers, read.task.y[rows], cells.n_cells, plan.n_tasks)
-        sizes = np.bincount(at, minlength=cells.n_cells)
-        means = coarse(group_means(sample.points, at, cells.n_cells), sizes, spread_of(sample.points))
-        held_out, self.score_before_ = self._held_out(plan, cells, read, reader, sample.points.mean(axis=0))
-        made = Made.of_counts(plan, counts, tasks, means, held_out.counts)
-        self.made_, self.held_out_, self.n_features_in_ = made, held_out, reader.n_features
+        cells, at = choose_cells(plan, sample, read.n_certifying, rng)
+        solved, held_out = Counting(plan, cells, sample, at), Certifying(plan, cells, sample.points)
+        for part, certifies in read.parts(reader, shaping):
+            if certifies and held_out.sums is None:
+                self._refuse_trained_on(cells, part)
+            (held_out if certifies else solved).add(part)
+        assert held_out.sums is not None
+        people = Sorted(cells, at, solved.counts, solved.tasks, held_out.sums)
+        solution = None
+        if plan.limits is None:
+            made = people.made(plan, sample.points)
+        else:
+            people, made, solution = people.kept(plan, sample.points)
+        self.made_, self.held_out_, self.n_features_in_ = made, people.sums, reader.n_features
+        self.score_before_ = held_out.score()
         self.utility_ = plan.utility
         self.task_name_ = None if read.task is None else read.task.name
         rule = CertifiedRule(
             reader,
-            cells,
+            people.cells,
             TableMechanism.constant(made.problem.joint),
-            shares_in_tens(sizes),
-            means,
+            shares_in_tens(people.sizes),
+            made.means,
             plan.private.names,
             made.problem.bound(0.0),
         )
         self.notes_ = read.notes
         self.people_: _People | None = None
         if is_frame(read.X):
-            people = taken(read.X, shaping)
-            self.people_ = _People(TableSchema.read(people, drop=read.unreleased), people, at)
+            frame = taken(read.X, shaping)
+            self.people_ = _People(TableSchema.read(frame, drop=read.unreleased), frame, people.at)
             self.notes_ += self.people_.schema.report
-        self._certify(plan, rule)
+        self._certify(plan, rule, solution)
 
-    def _held_out(
-        self, plan: Plan, cells: Cells, read: Read, reader: Reader, centre: FloatArray
-    ) -> tuple[HeldOut, float | None]:
-        """The sums of the records that certify, piece by piece; and how well whole records tell the task, by
-        the model that the cells know, where there is one.
-        """
-        predictor = cells.space.predictor
-        sums, shares, tasks = [], [], []
-        for rows in _chunks(read.certifying):
-            part = read.material(reader, rows)
-            sums.append(held_out_of(plan, cells, part, centre))
-            if predictor is not None and part.t is not None:
-                shares.append(predictor(part.points))
-                tasks.append(part.t)
-        if not shares:
-            return reduce(add, sums), None
-        predicted, t = np.concatenate(shares), np.concatenate(tasks)
-        if plan.n_tasks > 2:
-            return reduce(add, sums), float((predicted.argmax(axis=1) == t).mean())
-        return reduce(add, sums), weighted_auc(predicted[:, 1], np.eye(2)[t])
-
-    def _certify(self, plan: Plan, rule: CertifiedRule) -> None:
-        """Take the most daring release that keeps the limit, or the knee of the trade-off."""
+    def _certify(self, plan: Plan, rule: CertifiedRule, solution: Solution | None) -> None:
+        """Take the release that keeps the limit, or the knee of the trade-off."""
         problem = self.made_.problem
-        if plan.limits is None:
+        if plan.limits is None or solution is None:
             self.rule_ = rule
             self._take(self.frontier_.knee)
             return
-        solution = problem.keep(plan.limits)
         self.solution_: Solution | None = solution
         if isinstance(plan.limits, Mapping):
             self.certificates_ = {name: problem.bound(limit) for name, limit in plan.limits.items()}
-            certificate = replace(problem.bound(1.0), note="of every limit, for every adversary", unit="")
+            certificate = problem.bound(1.0)
+            certificate = replace(certificate, note=f"of every limit: {certificate.note}", unit="")
         else:
             certificate = problem.bound(plan.limits)
             self.certificates_ = {" × ".join(plan.private.names): certificate}
         table = solution.mechanism.p_z_given_x
         # Which candidate is taken depends on the records that certify: all of them are allowed for.
-        guess = problem.guess_bounds(table, len(SHARES))
+        guess = problem.guess_bounds(table, len(SHARES) + 1)
         if problem.leakage == "success" and guess.keys() == self.certificates_.keys():
             # The limit itself is about guesses, and the sequence that certified it allows for no more.
             guess = {name: one.value for name, one in self.certificates_.items()}
@@ -429,17 +410,16 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         limit = self.max_leakage
         if callable(limit):
             # The limit leaves the house with the rule, and with it what it was computed from.
-            counts = np.bincount(read.private.y[read.solving], minlength=read.private.n_classes)
-            limit = limit(shares_in_tens(counts))
+            limit = limit(shares_in_tens(read.solving_counts))
         limits = _checked_limits(limit, read.private)
         return Plan(self.cells, n_cells, utility, self.leakage, limits, confidence, read.private, read.task)
 
-    def _refuse_trained_on(self, cells: Cells, read: Read, reader: Reader, certifying: IntArray) -> None:
+    def _refuse_trained_on(self, cells: Cells, certifying: Material) -> None:
         """Refuse an encoder that was trained on records that are to certify."""
         share = getattr(cells.space.encoder, "trained_on", None)
         if share is None:
             return
-        points = reader.points(taken(read.X, certifying[:5_000]))
+        points = certifying.points[:5_000]
         if (share(points.reshape(len(points), *(cells.space.shape or (-1,)))) or 0.0) > 0.0:
             raise InvalidInputError(
                 "cells: this encoder was trained on some of the records that are to certify it, so that "
@@ -471,7 +451,3 @@ def _checked_limits(given: Any, private: Private) -> Limits | None:
     return {
         name: finite_number(f"max_leakage of {name}", given[name], 0.0, strict=True) for name in private.names
     }
-
-
-def _chunks(rows: IntArray) -> list[IntArray]:
-    return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]

@@ -1,20 +1,22 @@
-"""What a record says about a task: an additive logistic model, small enough to be stored with a rule.
+"""What a record says about a task: an additive logistic model and trees, small enough to store with a rule.
 
 The task is a target, not an input: cells know it through this prediction, and releasing needs no task. Each
-column acts by itself, numbers through steps at their quantiles, so that the model is a table of coefficients
-which a file can hold and a reader can check.
+column acts by itself, numbers through steps at their quantiles; where records of other folds are predicted
+better so, boosted trees add what columns say together. The model is tables of numbers, which a file can hold
+and a reader can check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS
+from .boosting import Trees, boosted, softmax, stops
 from .stored import numbers_from, numbers_to
 
 #: Steps of a column of numbers, at most.
@@ -25,6 +27,8 @@ FEW_VALUES, MOST_STEPPED = 4, 64
 ROUNDED = 0.01
 #: Folds whose records are predicted by a model of the others.
 N_FOLDS = 3
+#: Bits a record that trees must save on other folds, at least.
+LEAST_SAVED = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,8 @@ class Predictor:
         Column and place of each step: 1 above it, else 0.
     weights, intercept : (d + k, n_t) and (n_t,) arrays
         Of the logarithms of the shares.
+    trees : Trees, optional
+        What is added to them.
     """
 
     centre: FloatArray
@@ -46,6 +52,7 @@ class Predictor:
     steps: FloatArray
     weights: FloatArray
     intercept: FloatArray
+    trees: Trees | None = None
 
     @property
     def n_classes(self) -> int:
@@ -53,10 +60,12 @@ class Predictor:
 
     def __call__(self, points: FloatArray) -> FloatArray:
         """(n, n_t) probabilities."""
-        score = self._inputs(points) @ self.weights + self.intercept
-        score = np.exp(score - score.max(axis=1, keepdims=True))
-        shares: FloatArray = score / score.sum(axis=1, keepdims=True)
-        return shares
+        return softmax(self.score(points))
+
+    def score(self, points: FloatArray) -> FloatArray:
+        """(n, n_t): their logarithms, up to a number for each record."""
+        score: FloatArray = self._inputs(points) @ self.weights + self.intercept
+        return score if self.trees is None else _raised(score, self.trees(points))
 
     def _inputs(self, points: FloatArray) -> FloatArray:
         columns = self.steps[:, 0].astype(np.intp)
@@ -93,30 +102,75 @@ class Predictor:
     def cross_fit(
         cls, points: FloatArray, classes: IntArray, n_classes: int, rng: np.random.Generator
     ) -> tuple[Predictor, FloatArray]:
-        """The model of all records, and for each record what a model of other records predicts."""
+        """The model of all records, and for each record what a model of other records predicts.
+
+        It has as many trees as predict the records of other folds best, and none where none are better.
+        """
         fold = rng.permutation(len(points)) % N_FOLDS
-        predicted = np.empty((len(points), n_classes))
+        numbers = (0, *stops(n_classes))
+        predicted = np.empty((len(numbers), len(points), n_classes))
         for one in range(N_FOLDS):
             mine = fold == one
             if mine.any():
-                predicted[mine] = cls.fit(points[~mine], classes[~mine], n_classes)(points[mine])
-        return cls.fit(points, classes, n_classes), predicted
+                model = cls.fit(points[~mine], classes[~mine], n_classes)
+                model = model.with_trees(points[~mine], classes[~mine], rng)
+                predicted[:, mine] = model._after(points[mine], numbers)
+        true = predicted[:, np.arange(len(points)), classes]
+        bits = -np.log2(np.maximum(true, 1e-12)).mean(axis=1)
+        best = int(bits.argmin())
+        if bits[best] > bits[0] - LEAST_SAVED:
+            best = 0
+        model = cls.fit(points, classes, n_classes)
+        if best:
+            model = model.with_trees(points, classes, rng, numbers[best])
+        return model, predicted[best]
+
+    def with_trees(
+        self, points: FloatArray, classes: IntArray, rng: np.random.Generator, n: int | None = None
+    ) -> Predictor:
+        """The same with trees of these records: so many, or as many as may be."""
+        trees = boosted(points, self._questions(), classes, self.score(points), rng, n)
+        return replace(self, trees=trees)
+
+    def _questions(self) -> FloatArray:
+        """Places that trees may ask at: the steps, and the rounded means of columns without."""
+        plain = np.setdiff1d(np.arange(len(self.centre)), self.steps[:, 0].astype(np.intp))
+        return np.vstack([self.steps, np.column_stack([plain, self.centre[plain]])])
+
+    def _after(self, points: FloatArray, numbers: Sequence[int]) -> FloatArray:
+        """(len(numbers), n, n_t): the probabilities after so many trees."""
+        trees, plain = self.trees, replace(self, trees=None).score(points)
+        if trees is None:
+            return np.broadcast_to(softmax(plain), (len(numbers), *plain.shape))
+        return np.stack([softmax(_raised(plain, trees.first(n)(points))) for n in numbers])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types."""
-        names = ("centre", "width", "steps", "weights", "intercept")
-        return {name: numbers_to(getattr(self, name)) for name in names}
+        arrays = {name: numbers_to(getattr(self, name)) for name in ARRAYS}
+        return {**arrays, "trees": None if self.trees is None else self.trees.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Predictor:
-        """The inverse of `to_dict`."""
-        found = cls(**{name: numbers_from(values, name) for name in cls.__dataclass_fields__})
+        """The inverse of `to_dict`; files of the first version have no trees."""
+        centre, width, steps, weights, intercept = (numbers_from(values, name) for name in ARRAYS)
+        found = cls(centre, width, steps, weights, intercept)
         d, (k, two) = len(found.centre), found.steps.shape
         if two != 2 or found.weights.shape != (d + k, found.n_classes) or found.width.shape != (d,):
             raise ValueError("the arrays of the predictor do not fit each other.")
         if k and not (0 <= found.steps[:, 0].min() <= found.steps[:, 0].max() < d):
             raise ValueError("a step of the predictor is in a column that is not there.")
-        return found
+        trees = values.get("trees")
+        return found if trees is None else replace(found, trees=Trees.from_dict(trees, d, found.n_classes))
+
+
+ARRAYS = ("centre", "width", "steps", "weights", "intercept")
+
+
+def _raised(score: FloatArray, more: FloatArray) -> FloatArray:
+    """Scores of all classes with those of trees, which may be of the last class alone."""
+    found = score.copy()
+    found[:, -more.shape[1] :] += more
+    return found
 
 
 def rounded_spread(points: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..certificate import Certifier, success_bound
+from ..certificate import Certifier, note_of, success_bound
 from ..discrete.population import keep_limit, refusal
 from ..discrete.solve import solve
 from ..errors import ConvergenceWarning, FewRecordsWarning, InfeasibleError
@@ -156,7 +156,7 @@ class CellProblem:
         return Measured(
             limit,
             "upper bound",
-            "for every adversary",
+            note_of(self.leakage),
             Interval(0.0, limit, level, "held-out", 0),
             n_samples=self.n_held_out,
             unit="bit" if self.leakage == "information" else "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,10 @@ SOLVING_SHARE = 2 / 3
 LEAST_IN_CLASS = 10
 #: Private classes, at most.
 MOST_CLASSES = 100
+#: Records that cells are made from, at most; all others of their part are counted.
+MOST_SHAPING = 50_000
+#: Records that are made points of at a time.
+CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +250,7 @@ class Read:
         solving, certifying = split_records(n, owner[0].y if owner else None, rng)
         private_ = Private.read(values[0], n, solving, certifying)
         hidden = (*named[0], *named[2])
-        same = _copies(X, private_, solving, (*hidden, *named[1])) if is_frame(X) else ()
+        same = copies_of(X, private_, solving, (*hidden, *named[1])) if is_frame(X) else ()
         return cls(
             X,
             n,
@@ -258,6 +262,31 @@ class Read:
             named[1],
             same,
         )
+
+    def close(self) -> None:
+        """Give back what was opened for reading."""
+
+    @property
+    def n_certifying(self) -> int:
+        return len(self.certifying)
+
+    @property
+    def solving_counts(self) -> IntArray:
+        """How many records that solve are in each private class."""
+        return np.bincount(self.private.y[self.solving], minlength=self.private.n_classes)
+
+    def shaping(self, rng: np.random.Generator) -> IntArray:
+        """Rows that cells are made from."""
+        if len(self.solving) <= MOST_SHAPING:
+            return self.solving
+        return np.sort(rng.permutation(self.solving)[:MOST_SHAPING])
+
+    def parts(self, reader: Reader, shaping: IntArray) -> Iterator[tuple[Material, bool]]:
+        """All records but these, piece by piece, and whether they certify."""
+        rest = np.setdiff1d(self.solving, shaping, assume_unique=True)
+        for rows, certifies in ((rest, False), (self.certifying, True)):
+            for start in range(0, len(rows), CHUNK):
+                yield self.material(reader, rows[start : start + CHUNK]), certifies
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -282,7 +311,7 @@ class Read:
         return Material(reader.points(taken(self.X, rows)), self.private.y[rows], t)
 
 
-def _copies(X: Any, private: Private, rows: IntArray, known: Sequence[str]) -> tuple[str, ...]:
+def copies_of(X: Any, private: Private, rows: IntArray, known: Sequence[str]) -> tuple[str, ...]:
     """Columns whose values go one to one with those of a private attribute, or that have its name.
 
     Found on the records that solve: those that certify have no part in what is released.

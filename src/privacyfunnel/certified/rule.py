@@ -22,10 +22,9 @@ from ..shipping import Shipped
 from ..spark import is_spark, release_spark
 from .cells import Cells
 from .readers import ArrayReader, Reader, n_records, taken
+from .reading import CHUNK
 from .tables import ColumnTables
 
-#: Records that are made points of at a time.
-CHUNK = 1 << 16
 #: Cells of a symbol, and properties of a cell, that `describe` names.
 SHOWN_CELLS, SHOWN_WORDS = 3, 3
 #: What a released frame holds.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +20,7 @@ from .checks import (
     is_csv,
 )
 from .options import Option, columns
-from .protect_inputs import read_table, without_gaps
+from .protect_inputs import large_table, read_table, warn_of_gaps, without_gaps
 from .running import warn
 
 if TYPE_CHECKING:
@@ -126,7 +126,11 @@ MORE = {
 @options.with_options({**LIMITS, **MORE}, before="spreadsheet_safe")
 def protect(
     data: Annotated[
-        str, typer.Argument(metavar="TABLE", help="The table: .csv, .tsv (both also .gz) or .parquet.")
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="The table: .csv, .tsv (both also .gz), .parquet or .arrow, or a folder of Parquet files.",
+        ),
     ],
     private: options.Private,
     output: Annotated[
@@ -150,7 +154,8 @@ def protect(
     from a symbol that many people share; no record is copied, and the private column is left out.
 
     Without a limit the knee of the certified trade-off is taken. Rows come in random order. Protect a table
-    once and hand out the result: a second release of the same people tells more.
+    once and hand out the result: a second release of the same people tells more. Large files, and folders of
+    Parquet files, are read batch by batch and need not fit in memory.
     """
     from ..certified.categories import shares_in_tens
     from .output import print_json
@@ -169,20 +174,32 @@ def protect(
     check_table_name(output)
     check_spreadsheet_safe(spreadsheet_safe, output)
     check_delimiter(delimiter, [data, output])
-    frame = read_table(data, delimiter, [*private, given["task"], given["groups"], *keep], given)
-    frame = without_gaps(data, frame, [*private, *([given["task"]] if given["task"] else [])], given)
+    told_of = [*private, *([given["task"]] if given["task"] else [])]
+    large = large_table(data, delimiter, told_of, given)
+    if large is None:
+        frame = read_table(data, delimiter, [*told_of, given["groups"], *keep], given)
+        frame = without_gaps(data, frame, told_of, given)
+        records = frame.drop_columns([name for name in keep if name != given["task"]])
+    else:
+        records = large
     try:
-        funnel = _fitted(
-            frame.drop_columns([name for name in keep if name != given["task"]]), private, named, given
-        )
+        funnel = _fitted(records, private, named, given)
     except InvalidInputError as error:
         raise type(error)(f"{data}: {error}", names=error.names) from None
+    if large is not None:
+        assert funnel.people_ is not None
+        frame = funnel.people_.frame  # a sample
+        warn_of_gaps(data, frame)
     told = _before_and_after(funnel, frame, private)
     if keep:
         warn(f"the guarantee is not about what these columns tell: {', '.join(keep)}.")
     if given["rule"] is not None:
         funnel.save(given["rule"], part="release")
-    n_records = _write(funnel, frame, output, book, given["records"], keep, delimiter, spreadsheet_safe)
+    if large is None:
+        released = _released(funnel, frame, given["records"], keep)
+    else:
+        released = _streamed(funnel, large, given["records"])
+    n_records = _write(funnel, released, output, book, delimiter, spreadsheet_safe)
     joint = funnel.made_.problem.joint
     values = {
         "command": "protect",
@@ -198,10 +215,10 @@ def protect(
         "n_cells": funnel.rule_.cells.n_cells,
         "n_symbols": funnel.rule_.n_symbols,
         "told": told,
-        "variance_kept": funnel.verdict_.variance,
-        "kept_by_column": funnel.kept_by_column(),
-        "task_score": funnel.verdict_.score,
-        "task_score_before": funnel.verdict_.score_before,
+        "variance_kept": round(funnel.verdict_.variance, 2),
+        "kept_by_column": {name: round(kept, 2) for name, kept in funnel.kept_by_column().items()},
+        "task_score": _rounded(funnel.verdict_.score),
+        "task_score_before": _rounded(funnel.verdict_.score_before),
         "keep": list(keep),
         "kept": _kept(funnel, frame, private, keep),
         "chance": float(shares_in_tens(joint.p_y * (joint.n_samples or 0)).max()),
@@ -221,6 +238,11 @@ def protect(
         print_json(values)
     else:
         print_protected(values)
+
+
+def _rounded(value: Any, digits: int = 3) -> Any:
+    """As the page rounds it: exact figures of two tables that differ in a person tell what is theirs."""
+    return round(value, digits) if isinstance(value, float) else value
 
 
 def _check_names(private: Sequence[str], given: dict[str, Any], keep: Sequence[str]) -> None:
@@ -303,7 +325,10 @@ def _kept(
             )
         except InvalidInputError as error:
             warn(f"what {' and '.join(names)} tells beside the release was not measured: {error}")
-    return measured_kept(rule.mechanism, joints)
+    found = measured_kept(rule.mechanism, joints)
+    return [
+        {name: _rounded(value, 4 if "leak" in name else 3) for name, value in one.items()} for one in found
+    ]
 
 
 def _before_and_after(funnel: CertifiedFunnel, frame: Any, private: Sequence[str]) -> list[dict[str, Any]]:
@@ -337,22 +362,36 @@ def _before_and_after(funnel: CertifiedFunnel, frame: Any, private: Sequence[str
 
     before, after = told(some), told(funnel.release(some))
     order = np.argsort(before)[::-1][:3]
-    return [{"column": schema.names[i], "before": before[i], "after": after[i]} for i in order.tolist()]
+    return [
+        {"column": schema.names[i], "before": round(before[i], 4), "after": round(after[i], 4)}
+        for i in order.tolist()
+    ]
+
+
+def _released(funnel: CertifiedFunnel, frame: Any, records: str, keep: Sequence[str]) -> Iterator[Any]:
+    from ..files.base import BATCH_ROWS
+
+    for start in range(0, len(frame), BATCH_ROWS):
+        yield funnel.release(frame.slice(start, BATCH_ROWS), records=records, keep=keep)
+
+
+def _streamed(funnel: CertifiedFunnel, table: Any, records: str) -> Iterator[Any]:
+    from ..certified.streaming import RuleRelease
+
+    return RuleRelease(table, funnel.rule_, records, (), None).tables()
 
 
 def _write(
     funnel: CertifiedFunnel,
-    frame: Any,
+    released: Iterator[Any],
     output: str,
     book: str,
-    records: str,
-    keep: Sequence[str],
     delimiter: str | None,
     spreadsheet_safe: bool,
 ) -> int:
-    """The released table in random order, and the codebook beside it."""
+    """The released table in random order, and the codebook beside it; how many records there are."""
     from ..files import open_writer
-    from ..files.base import BATCH_ROWS
+    from ..streams import written
 
     with open_writer(
         output,
@@ -360,8 +399,7 @@ def _write(
         spreadsheet_safe=spreadsheet_safe,
         shuffle=True,
     ) as writer:
-        for start in range(0, len(frame), BATCH_ROWS):
-            writer.write(funnel.release(frame.slice(start, BATCH_ROWS), records=records, keep=keep))
+        n_records = written(writer, released)
     with open_writer(book, spreadsheet_safe=spreadsheet_safe) as writer:
         writer.write(funnel.describe())
-    return len(frame)
+    return n_records

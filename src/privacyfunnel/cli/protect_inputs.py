@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,10 +11,31 @@ from ..errors import InvalidInputError, shortened
 from .checks import is_csv
 from .running import warn
 
+#: Bytes of files beyond which a table is read batch by batch; texts take more of them than packed columns.
+LARGE_TEXT, LARGE_PACKED = 1 << 28, 1 << 26
+
+
+def large_table(data: str, delimiter: str | None, wanted: Sequence[str], given: dict[str, Any]) -> Any:
+    """The table, if it is to be read batch by batch; None if it goes into memory.
+
+    What looks at all records at once, such as people with several of them, needs them there.
+    """
+    from ..files import PartsFile, open_table
+
+    if given["missing"] != "error" or any(given[name] for name in ("drop", "keep", "groups", "missing_text")):
+        return None
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    parts = [part.path for part in table.parts] if isinstance(table, PartsFile) else [table.path]
+    packed = not is_csv(data) or data.lower().endswith(".gz")
+    if sum(map(os.path.getsize, parts)) <= (LARGE_PACKED if packed else LARGE_TEXT):
+        return None
+    table.require(wanted)
+    return table
+
 
 def read_table(data: str, delimiter: str | None, wanted: Sequence[str | None], given: dict[str, Any]) -> Any:
     from ..files import open_table
-    from ..files.typed import gaps_in, read_typed
+    from ..files.typed import read_typed
 
     drop, gaps = given["drop"] or (), given["missing_text"] or ()
     if gaps and not is_csv(data):
@@ -24,6 +46,14 @@ def read_table(data: str, delimiter: str | None, wanted: Sequence[str | None], g
     if not len(frame):
         raise InvalidInputError(f"{data}: there are no records; pass a table with at least one row.")
     frame = frame.drop_columns(list(drop)) if drop else frame
+    warn_of_gaps(data, frame)
+    return frame
+
+
+def warn_of_gaps(data: str, frame: Any) -> None:
+    """Say which texts of a CSV file may mean a missing value."""
+    from ..files.typed import gaps_in
+
     if is_csv(data) and (meant := gaps_in(frame)):
         listed = ", ".join(f"{shown_name(name)} ({text})" for name, text in list(meant.items())[:5])
         warn(
@@ -31,7 +61,6 @@ def read_table(data: str, delimiter: str | None, wanted: Sequence[str | None], g
             f"{' and others' * (len(meant) > 5)}; if they do, pass --missing-text "
             f"{next(iter(meant.values()))}."
         )
-    return frame
 
 
 def without_gaps(data: str, frame: Any, names: Sequence[str], given: dict[str, Any]) -> Any:

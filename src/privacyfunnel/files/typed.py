@@ -1,4 +1,4 @@
-"""Whole tables in memory, with the numbers of a CSV file as numbers."""
+"""Whole tables in memory, with the numbers of a CSV file as numbers and its dates as dates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..progress import progress_bar
 from .base import TableFile
 from .csv_files import CsvFile
 
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _NUMBER = r"(?i)^[+-]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)$"
 
 
@@ -26,6 +27,9 @@ def read_typed(
     progress: bool | None = None,
 ) -> Any:
     """All records as a pyarrow Table. Columns of a CSV file whose texts are all numbers become numbers.
+
+    Those whose texts are all dates such as 2024-02-29, or times such as 2024-02-29 23:59:59, become that;
+    they are written in the same way again.
 
     Parameters
     ----------
@@ -70,7 +74,7 @@ def _with_gaps(frame: Any, gaps: Sequence[str]) -> Any:
 
 
 def typed(found: Any, table: TableFile, types: Mapping[str, Any] | None = None) -> Any:
-    """Some records of a file with numbers as numbers."""
+    """Some records of a file with numbers as numbers and dates as dates."""
     import pyarrow as pa
 
     if not isinstance(table, CsvFile):
@@ -83,9 +87,27 @@ def typed(found: Any, table: TableFile, types: Mapping[str, Any] | None = None) 
     return pa.table(columns)
 
 
+def guessed_types(batch: Any, table: TableFile, types: dict[str, Any]) -> None:
+    """Note by column the type that the texts of a CSV file have in this batch and in those before."""
+    import pyarrow as pa
+
+    if not isinstance(table, CsvFile):
+        return
+    for name in batch.column_names:
+        column = batch[name]
+        if column.null_count == len(column):
+            continue
+        kind, before = _guessed(column).type, types.get(name)
+        if before in (None, kind):
+            types[name] = kind
+        else:
+            both = {str(kind), str(before)} == {"int64", "double"}
+            types[name] = pa.float64() if both else column.type
+
+
 def _guessed(column: Any) -> Any:
-    """Whole numbers, other numbers (infinite ones too, which are refused where they matter), or the texts as
-    they are: 007 stays what it is."""
+    """Whole numbers, other numbers (infinite ones too, which are refused where they matter), dates, times, or
+    the texts as they are: 007 stays what it is."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -94,9 +116,14 @@ def _guessed(column: Any) -> Any:
     for kind, form in (
         (pa.int64(), r"^(0|-?[1-9][0-9]{0,17})$"),
         (pa.float64(), _NUMBER),
+        (pa.date32(), f"{_DATE}$"),
+        (pa.timestamp("s"), f"{_DATE} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}$"),
     ):
         if pc.all(pc.match_substring_regex(column, form), skip_nulls=True).as_py():
-            return column.cast(kind)
+            try:
+                return column.cast(kind)
+            except pa.ArrowInvalid:  # there is no 30th of February
+                return column
     return column
 
 
