@@ -54,7 +54,7 @@ def release_spark(
     from pyspark.sql.functions import rand
 
     release = _Release(args, settings, rng, key, id)
-    if rng is None and key is None and hasattr(what, "fingerprint"):
+    if rng is None and key is None and hasattr(what, "release_frame"):
         release = replace(release, key=secrets.token_bytes(32), id=_unused(frame.columns), by_place=True)
     elif rng is None and key is None:
         release = replace(release, secret=secrets.token_bytes(32))
@@ -87,7 +87,7 @@ class _Release:
     key: bytes | None = field(repr=False)
     id: str | None
     by_place: bool = False  # whether an id is the place of a record in the frame
-    secret: bytes | None = field(default=None, repr=False)  # of a rule, which has no key
+    secret: bytes | None = field(default=None, repr=False)  # of a rule without a key
 
     def tables(self, what: Any, batches: Iterator[Any], partition: int) -> Iterator[Any]:
         """The released tables of a partition, one a batch."""
@@ -109,7 +109,7 @@ class _Release:
         import pyarrow as pa
 
         if not hasattr(what, "release_frame"):
-            made = what.release(table, *self.args, rng=self.rng, **self.settings)
+            made = what.release(table, *self.args, rng=self.rng, key=self.key, id=self.id, **self.settings)
             return nw.from_native(made, eager_only=True).to_arrow()
         if self.by_place:
             places = pa.array([f"{partition} {begin + i}" for i in range(table.num_rows)], type=pa.string())
@@ -129,10 +129,6 @@ def _check(what: Any, frame: Any, rng: Any, key: bytes | None) -> None:
             names=("rng",),
         )
     one_generator(rng)  # refuses what is no seed
-    if key is not None and not hasattr(what, "release_frame"):
-        raise InvalidInputError(
-            "release: a rule draws anew each time; leave key and id out.", names=("key", "id")
-        )
 
 
 def _schema(made: Any, given: Any, symbol: str, person: str | None) -> Any:
