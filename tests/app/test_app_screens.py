@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from app_pages import COLUMNS, Page, started, text_of, write_people
+from app_pages import (
+    COLUMNS,
+    Page,
+    assert_repeated,
+    command_of,
+    started,
+    symbols_in_duckdb,
+    text_of,
+    write_people,
+)
 
 import privacyfunnel as pf
 from privacyfunnel.app import desks, server, work
@@ -146,15 +151,12 @@ def test_take_writes_what_the_command_repeats(chosen: Page, folder: Path) -> Non
         *("guarantee.md", "card.md", "card.json"),
     }
     assert not list(folder.glob(".out*"))
-    page = chosen.get(chosen.at("take")).text
-    command = shlex.split(unescape(re.search(r'id="command">(.*?)</code>', page, re.S)[1]))
+    command = command_of(chosen.get(chosen.at("take")).text)
     assert "--key" in command
     assert "--seed" not in command
-    first = sorted((out / "released.csv").read_text().splitlines())
-    for ask in ([sys.executable, "-m", "privacyfunnel", *command[1:]], [sys.executable, out / "repeat.py"]):
-        (out / "again.csv").unlink(missing_ok=True)
-        subprocess.run(ask, check=True, capture_output=True, cwd=folder)
-        assert sorted((out / "again.csv").read_text().splitlines()) == first
+    assert_repeated(out / "released.csv", command)
+    released = sorted((out / "released.csv").read_text().splitlines()[1:])
+    assert symbols_in_duckdb(folder / "people.csv", out / "release.sql", folder / "my.key") == released
     private = re.compile(r"(?<![a-z])[fm](?![a-z])")
     for name in ("released.csv", "mechanism.json", "guarantee.md", "codebook.csv"):
         assert not private.search((out / name).read_text()), name
@@ -202,7 +204,9 @@ def test_a_whole_table(looked: Page, folder: Path) -> None:
     said = looked.does("check", max_success="80")
     assert "attacker tried is right about sex" in said, said
     assert "counts of symbols" in said  # and not taken for numbers
-    said = looked.does("take", folder="table", form="parquet")
+    assert "5 releases of a record" in said
+    new_key(folder / "table.key")
+    said = looked.does("take", folder="table", form="parquet", key="table.key", id="person")
     assert "600 records" in said, said
     import pyarrow.parquet as pq
 
@@ -210,12 +214,8 @@ def test_a_whole_table(looked: Page, folder: Path) -> None:
     assert released.num_rows == 600
     assert sorted(released.column_names) == ["age", "city", "colour", "job"]
     assert "sex" in (folder / "table" / "guarantee.md").read_text()
-    assert isinstance(pf.load(folder / "table" / "rule"), object)
-    page = looked.get(looked.at("take")).text
-    command = shlex.split(unescape(re.search(r'id="command">(.*?)</code>', page, re.S)[1]))
-    ask = [sys.executable, "-m", "privacyfunnel", *command[1:]]
-    subprocess.run(ask, check=True, capture_output=True, cwd=folder)
-    assert pq.read_table(folder / "table" / "again.parquet").num_rows == 600
+    command = command_of(looked.get(looked.at("take")).text)
+    assert_repeated(folder / "table" / "released.parquet", command)
 
 
 def endless() -> None:

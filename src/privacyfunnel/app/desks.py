@@ -28,7 +28,7 @@ class Desk:
     path, shown : the table, and what it is called on the page
     columns : tuple of str
     roles : role of each column
-    inspection, choice, report, taken : what the four screens found; None before
+    inspection, choice, report, repeated, taken : what the four screens found; None before
     work, doing : what is being done, and for which screen
     at : the stop of the slider
     seed : splits the records; what is drawn for people does not depend on it
@@ -47,6 +47,7 @@ class Desk:
     inspection: Any = None
     choice: Any = None
     report: Any = None
+    repeated: Any = ()
     taken: Any = None
     work: Work | None = None
     doing: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ N_POINTS, SECONDS = 12, 10.0
 MOST_LETTERS = 2_000
 #: Records that are attacked in a check, at most.
 MOST_CHECKED = 20_000
+#: How often one record is released in a check, and entries of the table that this may take.
+REPEATS, MOST_ENTRIES = (1, 2, 5), 2_000_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,14 @@ class Asked:
     way: str
     measure: str
     seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """What a check found: the report of the audit, and bits by number of releases."""
+
+    report: Any
+    repeated: tuple[tuple[int, Any], ...]
 
 
 def look(path: str, private: Sequence[str]) -> Any:
@@ -160,11 +170,26 @@ def chosen_mechanism(choice: Choice, at: int) -> Any:
     return found.relabel(tuple(range(found.n_z)))
 
 
-def check(asked: Asked, choice: Choice, at: int) -> Any:
-    """The audit of a stop."""
+def check(asked: Asked, choice: Choice, at: int) -> Checked:
+    """The audit of a stop, and what several releases tell."""
     from ..auditing import audit
 
-    return audit(**_to_be_checked(asked, choice, at), effort="quick", n_jobs=1, n_repeats=1, name="release")
+    given = _to_be_checked(asked, choice, at)
+    report = audit(**given, effort="quick", n_jobs=1, n_repeats=1, name="release")
+    with status_line("Releasing more than once"):
+        return Checked(report, repeated(choice, at))
+
+
+def repeated(choice: Choice, at: int) -> tuple[tuple[int, Any], ...]:
+    """Bits that so many releases of one record tell, drawn without a key; of kinds an estimate."""
+    from ..information import repeated_leakage
+
+    joint = choice.funnel.made_.problem.joint if choice.joint is None else choice.joint
+    mechanism = choice.point(at).mechanism
+    found = [(k, repeated_leakage(mechanism, joint, k, max_entries=MOST_ENTRIES)) for k in REPEATS]
+    if choice.way == "columns":
+        return tuple(found)
+    return tuple((k, replace(one, kind="estimate") if one.kind == "exact" else one) for k, one in found)
 
 
 def _to_be_checked(asked: Asked, choice: Choice, at: int) -> dict[str, Any]:

@@ -9,12 +9,11 @@ from starlette.responses import Response
 
 from ..auditing.gate import Verdict
 from ..errors import InvalidInputError
-from ..information import repeated_leakage
 from ..measures import LEAKAGES
 from ..report import wording
 from .choosing import STEPS, Choice
 from .desks import ROLES, Desk, read_roles
-from .jobs import Asked, check, choose, chosen_mechanism, look
+from .jobs import Asked, Checked, check, choose, look
 from .pages import chart_of, percent, render
 from .places import Places
 from .taking import DIALECTS, FORMATS, Wanted, staging, take
@@ -196,8 +195,8 @@ def _start_check(desk: Desk, form: dict[str, str]) -> None:
     desk.limit = read_share(form.get("max_success", ""))
     desk.report = desk.taken = None
 
-    def after(found: Any) -> None:
-        desk.report = found
+    def after(found: Checked) -> None:
+        desk.report, desk.repeated = found.report, found.repeated
 
     desk.start("check", after, check, desk.asked, desk.choice, desk.at)
 
@@ -235,7 +234,10 @@ def _check_values(desk: Desk) -> dict[str, Any]:
             "lines": wording.first_lines(report),
             "strongest": _rows(report),
             "limits": wording.limits(report),
-            "repeated": _repeated(desk),
+            "repeated": [
+                (k, f"{wording.SIGNS[one.kind]} {wording.number(one.value, 'bits')}")
+                for k, one in desk.repeated
+            ],
         }
     return values
 
@@ -249,16 +251,6 @@ def _rows(report: Any) -> list[Any]:
         for row in adversary_rows(report, name)
         if "success" in row["found"]
     ]
-
-
-def _repeated(desk: Desk) -> tuple[tuple[int, str], ...]:
-    """What several releases of one record tell, in bits, where it can be computed."""
-    choice = desk.choice
-    if choice.joint is None or choice.joint.n_x > 200:
-        return ()
-    mechanism = chosen_mechanism(choice, desk.at)
-    found = [(k, repeated_leakage(mechanism, choice.joint, k, max_entries=2_000_000)) for k in (1, 2, 5)]
-    return tuple((k, f"{wording.SIGNS[one.kind]} {wording.number(one.value, 'bits')}") for k, one in found)
 
 
 def _start_take(desk: Desk, form: dict[str, str], places: Places) -> None:
