@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,7 @@ def test_it_listens_on_this_machine_alone(host: str) -> None:
     assert require_loopback("127.0.0.1") == "127.0.0.1"
     with loopback_socket() as own:
         assert own.getsockname()[0] == "127.0.0.1"
+        socket.create_connection(own.getsockname(), timeout=5).close()  # a browser may be quick
 
 
 @pytest.mark.parametrize(

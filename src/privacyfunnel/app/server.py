@@ -178,6 +178,7 @@ def loopback_socket(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listening.bind((host, port))
+        listening.listen(64)  # before the address is told: whoever comes first waits, and is not refused
     except OSError as error:
         listening.close()
         raise DataFileError(
