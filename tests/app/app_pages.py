@@ -86,6 +86,14 @@ def text_of(page: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
+def assert_one_sentence(answer: Any) -> None:
+    text = text_of(answer.text)
+    assert text, "an error says something"
+    assert text.endswith("."), text
+    assert "Traceback" not in answer.text
+    assert 'File "' not in answer.text
+
+
 def command_of(page: str) -> list[str]:
     """The command that the last screen shows."""
     found = re.search(r'id="command">(.*?)</code>', page, re.S)

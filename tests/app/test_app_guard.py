@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_pages import PORT, TOKEN, client_class, text_of
+from app_pages import PORT, TOKEN, assert_one_sentence, client_class
 
 from privacyfunnel.app import make_app, places
 from privacyfunnel.app.guard import require_loopback
@@ -23,14 +23,6 @@ ROUTES = [
     *(("POST", f"/desk/x/{screen}") for screen in ("look", "choose", "check", "take", "stop", "cancel")),
     ("GET", "/nothing"),
 ]
-
-
-def assert_one_sentence(answer: Any) -> None:
-    text = text_of(answer.text)
-    assert text, "an error says something"
-    assert text.endswith("."), text
-    assert "Traceback" not in answer.text
-    assert 'File "' not in answer.text
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)

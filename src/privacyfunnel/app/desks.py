@@ -68,6 +68,12 @@ class Desk:
         """The columns with a role, in the order of the table."""
         return [name for name in self.columns if self.roles.get(name) == role]
 
+    @property
+    def furthest(self) -> str:
+        """The last screen that has something to show; nothing where nothing was done."""
+        found = {"take": self.taken, "check": self.report, "choose": self.choice, "look": self.inspection}
+        return self.doing if self.busy else next((name for name, one in found.items() if one is not None), "")
+
     def start(self, screen: str, after: Callable[[Any], None], job: Callable[..., Any], *args: Any) -> None:
         """Begin work; `after` takes its result."""
         if self.busy:
@@ -121,6 +127,11 @@ class Desks:
         desk.seen = self._clock()
         desk.settle()
         return desk
+
+    def begun(self) -> list[Desk]:
+        """Those on which something was done: a tab that was closed may go on with one."""
+        self.forget()
+        return [desk for desk in self._desks.values() if desk.furthest]
 
     def forget(self) -> None:
         """End what nobody has looked at for long."""

@@ -83,12 +83,18 @@ def _choose_columns(asked: Asked) -> Choice:
 
     if asked.task is not None:
         raise InvalidInputError("A task goes with the whole table; choose that, or give it another role.")
-    joint = read_joint(asked.path, public=asked.public, private=asked.private, missing="letter")
-    if joint.n_x > MOST_LETTERS:
-        raise InvalidInputError(
-            f"{' × '.join(asked.public)} has {joint.n_x:,} different values, and {MOST_LETTERS:,} are the "
-            "most for the slider; choose the whole table, or fewer columns."
+    public, private = asked.public, asked.private
+    try:
+        joint = read_joint(
+            asked.path, public=public, private=private, missing="letter", max_letters=MOST_LETTERS
         )
+    except InvalidInputError as error:
+        if "max_letters" not in error.names:
+            raise
+        raise InvalidInputError(
+            f"{' × '.join(public)} or {' × '.join(private)} has more than {MOST_LETTERS:,} different values, "
+            "which are the most for the slider; choose the whole table, or fewer columns."
+        ) from None
     if joint.n_y < 2:
         raise InvalidInputError("All records have the same private value; there is nothing to protect.")
     solving, held_out = split_joint(joint, SOLVING_SHARE, asked.seed)

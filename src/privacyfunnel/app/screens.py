@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,11 +29,12 @@ AGAIN = (
 TELLS = 0.001
 
 
-def show(desk: Desk, screen: str) -> Response:
-    """A screen as it is now."""
+def show(desk: Desk, screen: str, others: Sequence[Desk] = ()) -> Response:
+    """A screen as it is now; `others` are desks to go on with."""
     if screen not in SCREENS:
         raise InvalidInputError("There is no such screen; choose Look, Choose, Check or Take.")
     values: dict[str, Any] = {"desk": desk, "screen": screen, "screens": SCREENS, "roles": ROLES}
+    values["others"] = others
     if screen == "look":
         values |= _look_values(desk)
     elif screen == "choose":

@@ -24,7 +24,7 @@ from . import screens
 from .desks import Desk, Desks
 from .guard import TOKEN_HEADER, WRONG, Guard, require_loopback
 from .pages import error_page, render, static
-from .places import Places
+from .places import MOST_UPLOAD, Places
 
 #: Bytes of a form, at most.
 MOST_FORM = 1 << 20
@@ -70,9 +70,16 @@ class App:
         return handle
 
     async def start(self, request: Request) -> Response:
+        others = self.desks.begun()
         if self.first is None:
-            return render("start.html", folder=str(self.places.folder))
-        return screens.show(self._opened(self.first, os.path.basename(self.first)), "look")
+            return render(
+                "start.html",
+                folder=str(self.places.folder),
+                most_upload=MOST_UPLOAD,
+                too_large=str(self.places.too_large()),
+                others=others,
+            )
+        return screens.show(self._opened(self.first, os.path.basename(self.first)), "look", others)
 
     async def open(self, request: Request) -> Response:
         name = str((await read_form(request)).get("path", ""))

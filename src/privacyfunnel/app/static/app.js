@@ -103,6 +103,12 @@ document.addEventListener("submit", (event) => {
   if (form.dataset.post) return swap(form.dataset.post, post(form));
   const file = form.elements.file.files[0];
   if (!file) return;
+  if (file.size > Number(form.dataset.most)) {
+    const said = document.createElement("p");
+    said.className = "error";
+    said.textContent = form.dataset.large;
+    return told.replaceChildren(said);
+  }
   const ending = (/\.[a-z]+$/i.exec(file.name) || [""])[0];
   swap(form.dataset.upload, { method: "POST", headers: { "X-Pfunnel-Ending": ending }, body: file });
 });
