@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -70,6 +71,32 @@ def test_look_tells_which_column_tells(page: Page) -> None:
     assert "Somebody who sees job alone is right about sex" in said
     assert "city is kept as it is, and it tells" in said
     assert "colour is kept as it is" not in said
+
+
+def test_a_large_file_has_a_first_look(client: Any, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.csv as csv
+    import pyarrow.parquet as pq
+
+    from privacyfunnel.app import screens
+
+    monkeypatch.setattr(screens, "LARGE", 500)
+    monkeypatch.setattr(screens, "FIRST_RECORDS", 300)
+    table = csv.read_csv(people)
+    pq.write_table(table, people.with_suffix(".parquet"), row_group_size=100)
+    page = Page(client)
+    assert "600 records" in text_of(page.post("/open", path="people.parquet").text)
+    said = page.does("look", **page.roles(COLUMNS, **PICKED))
+    assert "A first look at 300 of 600 records, from places all over the file" in said, said
+    assert "Estimates from 300 records" in said
+    lines = page.get(page.at("behind")).text.splitlines()
+    assert json.loads(lines[-1]) == {"end": page.at("look")}
+    said = text_of(page.get(page.at("look")).text)
+    assert "A first look" not in said
+    assert "Estimates from 600 records" in said
+    page.does("look", **page.roles(COLUMNS, city="private", job="public"))
+    desk = client.app.app.state.desks.get(page.desk)
+    desk.cancel()  # both, and what was seen stays
+    assert "right about city" in text_of(page.get(page.at("look")).text)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ class Desk:
     columns : tuple of str
     roles : role of each column
     inspection, choice, report, repeated, taken : what the four screens found; None before
+    n_records : how many there are, where the file tells it
     work, doing : what is being done, and for which screen
+    behind : the count of all records, while a first look at some is shown
     at : the stop of the slider
     seed : splits the records; what is drawn for people does not depend on it
     asked : what the choice was made of
@@ -49,7 +51,9 @@ class Desk:
     report: Any = None
     repeated: Any = ()
     taken: Any = None
+    n_records: int | None = None
     work: Work | None = None
+    behind: Work | None = None
     doing: str = ""
     after: Callable[[Any], None] | None = None
     at: int = 0
@@ -87,6 +91,12 @@ class Desk:
 
     def settle(self) -> None:
         """Take in the result of work that has ended."""
+        if self.behind is not None and not self.behind.running:
+            behind, self.behind = self.behind, None
+            if behind.state == "done":
+                self.inspection = behind.result
+            else:
+                self.message = behind.sentence
         if self.work is None or self.work.running:
             return
         work, after, self.work, self.after = self.work, self.after, None, None
@@ -97,8 +107,9 @@ class Desk:
             self.message = work.sentence
 
     def cancel(self) -> None:
-        if self.work is not None:
-            self.work.cancel()
+        for work in (self.work, self.behind):
+            if work is not None:
+                work.cancel()
 
 
 class Desks:

@@ -68,6 +68,19 @@ def look(path: str, private: Sequence[str]) -> Any:
         return inspect_tallies(file_tallies(table, report), list(private))
 
 
+def first_look(path: str, private: Sequence[str], most: int) -> Any:
+    """The inspection of some records of a large file, while all of them are counted."""
+    from ..files import ParquetFile, open_table
+    from ..inspection import inspect_tallies
+    from ..inspection.tallies import Tallies
+
+    table = open_table(path)
+    table.require(private)
+    assert isinstance(table, ParquetFile)
+    with status_line("A first look at some records"):
+        return inspect_tallies(Tallies.of_frame(table.some(most), path), list(private))
+
+
 def choose(asked: Asked) -> Choice:
     """The frontier, certified, with the stops of the slider."""
     return _choose_columns(asked) if asked.way == "columns" else _choose_table(asked)

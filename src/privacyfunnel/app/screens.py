@@ -14,10 +14,11 @@ from ..measures import LEAKAGES
 from ..report import wording
 from .choosing import STEPS, Choice
 from .desks import ROLES, Desk, read_roles
-from .jobs import Asked, Checked, check, choose, look
+from .jobs import Asked, Checked, check, choose, first_look, look
 from .pages import chart_of, percent, render
 from .places import Places
 from .taking import DIALECTS, FORMATS, Wanted, staging, take
+from .work import Work
 
 SCREENS = {"look": "Look", "choose": "Choose", "check": "Check", "take": "Take"}
 #: What the guarantee does not allow for.
@@ -25,6 +26,8 @@ AGAIN = (
     "This is computation {} of a frontier on these records: the guarantee holds for each by itself, and not "
     "for the best of several that was picked after looking at their bounds."
 )
+#: Records from which on a first look is at some of them, and at how many.
+LARGE, FIRST_RECORDS = 1_000_000, 200_000
 #: From this many bits of an inspection's lower end on, a kept column is said to tell.
 TELLS = 0.001
 
@@ -77,14 +80,23 @@ def _start_look(desk: Desk, form: dict[str, str]) -> None:
     if not again:
         return
     desk.inspection = None
+    if desk.behind is not None:
+        desk.behind.cancel()
+        desk.behind = None
+    large = desk.n_records is not None and desk.n_records > LARGE
 
     def after(found: Any) -> None:
         desk.inspection = found
+        if large:
+            desk.behind = Work(look, desk.path, private)
         for name in found.advised("drop"):
             if desk.roles.get(name) == "public":
                 desk.roles[name] = "drop"
 
-    desk.start("look", after, look, desk.path, private)
+    if large:
+        desk.start("look", after, first_look, desk.path, private, FIRST_RECORDS)
+    else:
+        desk.start("look", after, look, desk.path, private)
 
 
 def _look_values(desk: Desk) -> dict[str, Any]:
@@ -103,6 +115,7 @@ def _look_values(desk: Desk) -> dict[str, Any]:
         "ordered": [(desk.columns.index(name), name) for name in [*rest, *order]],
         "warned": warned,
         "found": found,
+        "partly": found is not None and desk.n_records is not None and found.n_records < desk.n_records,
     }
 
 

@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from ..errors import DataFileError, InvalidInputError, PrivacyFunnelError
-from ..files import open_table
+from ..files import ParquetFile, open_table
 from . import screens
 from .desks import Desk, Desks
 from .guard import TOKEN_HEADER, WRONG, Guard, require_loopback
@@ -50,6 +50,7 @@ class App:
             Route("/open", self._told(self.open), methods=["POST"]),
             Route("/upload", self._told(self.upload), methods=["POST"]),
             Route("/desk/{desk}/progress", self._told(self.progress)),
+            Route("/desk/{desk}/behind", self._told(self.progress)),
             Route("/desk/{desk}/cancel", self._told(self.cancel), methods=["POST"]),
             Route("/desk/{desk}/{screen}", self._told(self.show), methods=["GET"]),
             Route("/desk/{desk}/{screen}", self._told(self.act), methods=["POST"]),
@@ -92,7 +93,9 @@ class App:
         return screens.show(self._opened(path, f"uploaded table{ending}", copied=True), "look")
 
     def _opened(self, path: str, shown: str, *, copied: bool = False) -> Desk:
-        return self.desks.add(Desk(path, shown, tuple(open_table(path).columns), copied=copied))
+        table = open_table(path)
+        n = table.n_records if isinstance(table, ParquetFile) else None
+        return self.desks.add(Desk(path, shown, tuple(table.columns), n_records=n, copied=copied))
 
     async def show(self, request: Request) -> Response:
         return screens.show(self._desk(request), request.path_params["screen"])
@@ -113,16 +116,18 @@ class App:
     async def progress(self, request: Request) -> Response:
         """Lines of JSON while work is done; the tab that watches keeps its desk."""
         desk = self._desk(request)
+        behind = request.url.path.endswith("/behind")
+        work = desk.behind if behind else desk.work
+        screen = "look" if behind else desk.doing
 
         async def lines() -> AsyncIterator[str]:
-            while desk.work is not None and desk.work.running:
-                work = desk.work
+            while work is not None and work.running:
                 seconds = f"{work.seconds} s" if work.seconds else ""
                 yield json.dumps({"text": work.text, "done": work.done, "total": work.total, "time": seconds})
                 yield "\n"
                 self.desks.get(desk.name)
                 await asyncio.sleep(PACE)
-            yield json.dumps({"end": f"/desk/{desk.name}/{desk.doing}"}) + "\n"
+            yield json.dumps({"end": f"/desk/{desk.name}/{screen}"}) + "\n"
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
