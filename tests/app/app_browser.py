@@ -46,13 +46,15 @@ def served(table: Path | None, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def opened(
-    browser: Any, address: str, *, width: int = 1280, scheme: str = "light"
+    browser: Any, address: str, *, width: int = 1280, scheme: str = "light", refused: str = "nothing"
 ) -> Iterator[tuple[Any, list[str]]]:
-    """The page, and whatever it complained about or asked of others."""
+    """The page, and whatever it complained about or asked of others; a browser tells of what is `refused`."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page, noise = context.new_page(), []
     own = address.split("#")[0]
-    page.on("console", lambda message: noise.append(f"{message.type}: {message.text}"))
+    page.on(
+        "console", lambda said: None if refused in said.text else noise.append(f"{said.type}: {said.text}")
+    )
     page.on("pageerror", lambda error: noise.append(str(error)))
     page.on("request", lambda one: None if is_ours(one.url, own) else noise.append(one.url))
     page.goto(address)

@@ -46,15 +46,14 @@ def credit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "credit.csv"
 
 
-@pytest.fixture(scope="module")
-def adult(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Path:
+@pytest.fixture
+def adult(tmp_path: Path, data_folder: Path) -> Path:
     """Every fourth record, with a number: all of them take minutes on a loaded machine."""
-    folder = tmp_path_factory.mktemp("adult")
     with gzip.open(data_folder / "adult" / "adult.csv.gz", "rt", encoding="utf-8") as file:
         head, *rows = file.read().splitlines()
     rows = [f"{i},{row}" for i, row in enumerate(rows[::4])]
-    (folder / "adult.csv").write_text("\n".join([f"person,{head}", *rows]) + "\n", encoding="utf-8")
-    return folder / "adult.csv"
+    (tmp_path / "adult.csv").write_text("\n".join([f"person,{head}", *rows]) + "\n", encoding="utf-8")
+    return tmp_path / "adult.csv"
 
 
 def by_name(table: Path, wanted: list[str]) -> list[str]:
@@ -229,11 +228,15 @@ def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path, scheme: str) ->
         page.get_by_role("button", name="Next: take").wait_for()
         check("check")
         page.get_by_role("button", name="Next: take").click()
+        page.get_by_label("A new folder").wait_for()
         check("take, before")
         page.get_by_label("A new folder").fill("out")
         written(page)
         check("take")
-    with served(None, tmp_path) as address, opened(browser, address, scheme=scheme) as (page, _):
+    with (
+        served(None, tmp_path) as address,
+        opened(browser, address, scheme=scheme, refused="status of 422") as (page, _),
+    ):
         page.get_by_label("A .csv").fill("nothing.csv")
         page.get_by_role("button", name="Open", exact=True).click()
         page.get_by_text("there is no such file").wait_for()

@@ -159,6 +159,7 @@ def test_check_attacks_judges_and_says_what_is_not_covered(chosen: Page) -> None
     assert "The strongest attacker tried is right about sex" in said
     assert "Not covered" in said
     assert "5 releases of a record" in said
+    assert "with the release" in chosen.get(chosen.at("check")).text  # the bar
     assert 'class="verdict failed"' in chosen.get(chosen.at("check")).text
     bad = chosen.post(chosen.at("check"), max_success="lots")
     assert bad.status_code == 422

@@ -244,9 +244,13 @@ def _check_values(desk: Desk) -> dict[str, Any]:
         values["limit"] = f"{100 * (desk.limit or min(guess, 1.0)):.1f}"
     if desk.report is not None:
         report = desk.report.published()
+        first = wording.first_seconds(report)
         values |= {
             "report": report,
             "lines": wording.first_lines(report),
+            "bar": first["bar"],
+            "middle": "with the release",
+            "more_lines": first["lines"],
             "strongest": _rows(report),
             "limits": wording.limits(report),
             "repeated": [

@@ -25,6 +25,7 @@ from .desks import Desk, Desks
 from .guard import TOKEN_HEADER, WRONG, Guard, require_loopback
 from .pages import error_page, render, static
 from .places import MOST_UPLOAD, Places
+from .work import warm_up
 
 #: Bytes of a form, at most.
 MOST_FORM = 1 << 20
@@ -143,6 +144,7 @@ class App:
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any) -> AsyncIterator[None]:
         tidying = asyncio.create_task(self._tidy())
+        await asyncio.to_thread(warm_up)
         try:
             yield
         finally:

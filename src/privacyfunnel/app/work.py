@@ -44,6 +44,14 @@ def _context() -> Any:
     return context
 
 
+def warm_up() -> None:
+    """Let the fork server import before the first worker is asked for; it does so beside us."""
+    if _context().get_start_method() == "forkserver":
+        from multiprocessing.forkserver import ensure_running
+
+        ensure_running()
+
+
 class Work:
     """One job in a process: `state` is "running", "done", "failed" or "cancelled".
 
