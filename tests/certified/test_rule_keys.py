@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.cluster import KMeans
 
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel, CertifiedRule
@@ -120,6 +121,10 @@ def test_arrays_have_ids_beside_them() -> None:
     first = rule.release(X, key=KEY, id=ids)
     assert np.array_equal(first, rule.release(X, key=KEY, id=ids))
     assert np.array_equal(first[:7], rule.release(X[:7], key=KEY, id=ids[:7]))
+    other = CertifiedFunnel(0.3, cells=KMeans(6, n_init=1, random_state=0), random_state=0).fit(X, y).rule_
+    assert len(other.release(X)) == 900
+    with pytest.raises(InvalidInputError, match="a rule that can be saved"):
+        other.release(X, key=KEY, id=ids)
 
 
 def test_what_does_not_go_together(people: pa.Table, rule: CertifiedRule) -> None:

@@ -83,7 +83,15 @@ class CertifiedRule:
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal digits, of all that decides what comes out: for draws by a key."""
         tables = None if self.tables is None else self.tables.to_dict()
-        content = [self.reader.to_dict(), self.cells.to_dict(), self.mechanism.fingerprint, tables]
+        try:
+            cells = self.cells.to_dict()
+        except InvalidInputError:
+            raise InvalidInputError(
+                "release: a key goes with a rule that can be saved, and cells of another clusterer cannot; "
+                "use cells='kmeans' or 'tree', or leave the key out.",
+                names=("key", "cells"),
+            ) from None
+        content = [self.reader.to_dict(), cells, self.mechanism.fingerprint, tables]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
 
     def cells_of(self, X: Any) -> IntArray:
