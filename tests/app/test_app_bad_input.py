@@ -208,6 +208,7 @@ def server(people: Path) -> Iterator[tuple[Any, Any]]:
     assert (out, err, process.returncode) == ("", "", 0)  # nothing is logged
 
 
+@pytest.mark.full
 def test_a_gigabyte_is_refused_and_never_kept(server: Any) -> None:
     process, ask = server
     ending = {"X-Pfunnel-Ending": ".csv"}
