@@ -16,7 +16,7 @@ from privacyfunnel import TableMechanism
 from privacyfunnel.alphabet import column_values
 from privacyfunnel.errors import InvalidInputError, UnknownLetterError
 from privacyfunnel.keys import hmac_pads
-from privacyfunnel.spark import is_spark, release_spark
+from privacyfunnel.spark import is_spark
 
 KEY = bytes(range(200, 232))
 LETTERS = ["a", "A", None, "ü'"]
@@ -212,12 +212,13 @@ def test_a_certified_rule_releases_frames(spark_server: Any, records: str) -> No
     frame = spark_server.createDataFrame(given).coalesce(1)
     found = rule.release(frame, records=records, rng=3).toArrow()
     here = rule.release(given, records=records, rng=np.random.default_rng([3, 0]))
+    drawn_here = rule.release(given, records=records, key=KEY, id="age")
     assert found.to_pydict() == here.to_dict("list")
     drawn = rule.release(frame, records=records)
     assert drawn.toArrow() == drawn.toArrow()  # a second use of the frame is no second release
     assert rule.release(frame.limit(0), records=records).toArrow().num_rows == 0
-    with pytest.raises(InvalidInputError, match="a rule draws anew"):
-        release_spark(rule, frame, key=KEY, id="age")
+    keyed = rule.release(frame, records=records, key=KEY, id="age").toArrow()
+    assert keyed.to_pydict() == drawn_here.to_dict("list")
 
 
 @pytest.mark.full

@@ -5,6 +5,10 @@ the mechanism and the person's id: every release of the same value is the same s
 
     u = top 53 bits, big-endian, of HMAC-SHA-256(key, fingerprint of the mechanism ‖ id as UTF-8 text) / 2⁵³
 
+A rule for whole tables needs several numbers for a person. They are the bytes of
+SHAKE-256(HMAC-SHA-256(key, fingerprint of the rule ‖ id as UTF-8 text)), eight for each number, of which the
+top 53 bits count.
+
 To whoever has no key these numbers cannot be told from the operating system's. Whoever has it can compute
 them, and undo the release as far as a known random number does. Any engine with SHA-256 computes the same.
 """
@@ -26,7 +30,7 @@ from uuid import UUID
 import numpy as np
 
 from .alphabet import is_missing
-from .arrays import FloatArray, one_generator, uniform
+from .arrays import FloatArray, SecretNumbers, one_generator, uniform
 from .errors import DataFileError, InvalidInputError
 
 #: Bytes of a key, as many as of the digest.
@@ -131,15 +135,42 @@ def keyed_uniform(ids: Sequence[Any], key: bytes, fingerprint: str) -> FloatArra
     fingerprint : str
         Of the mechanism: 64 hexadecimal digits, so that another mechanism draws other numbers.
     """
+    return _numbers(b"".join(digest[:8] for digest in _digests(ids, key, fingerprint)))
+
+
+class PersonNumbers(SecretNumbers):
+    """Several numbers for each id, drawn one after another for all of them; see the head of this file.
+
+    Parameters
+    ----------
+    ids, key, fingerprint : as for `keyed_uniform`
+    n_each : int
+        How often `random` may be asked.
+    """
+
+    def __init__(self, ids: Sequence[Any], key: bytes, fingerprint: str, n_each: int) -> None:
+        drawn = (hashlib.shake_256(one).digest(8 * n_each) for one in _digests(ids, key, fingerprint))
+        self._columns = iter(_numbers(b"".join(drawn)).reshape(len(ids), n_each).T)
+
+    def random(self, n: int) -> FloatArray:
+        """The next number of each id."""
+        return next(self._columns).copy()
+
+
+def _digests(ids: Sequence[Any], key: bytes, fingerprint: str) -> Iterator[bytes]:
+    """HMAC-SHA-256 of the fingerprint and each id."""
     inner_pad, outer_pad = hmac_pads(key)
     inner, outer = hashlib.sha256(inner_pad + fingerprint.encode("ascii")), hashlib.sha256(outer_pad)
-    digests = bytearray()
     for text in map(_id_text, ids, range(len(ids))):
         one, both = inner.copy(), outer.copy()
         one.update(text)
         both.update(one.digest())
-        digests += both.digest()[:8]
-    bits = np.frombuffer(bytes(digests), dtype=">u8").astype(np.uint64) >> np.uint64(11)
+        yield both.digest()
+
+
+def _numbers(data: bytes) -> FloatArray:
+    """Eight bytes each, big-endian, as multiples of 2⁻⁵³ in [0, 1)."""
+    bits = np.frombuffer(data, dtype=">u8").astype(np.uint64) >> np.uint64(11)
     return bits.astype(np.float64) * 2.0**-53
 
 
@@ -190,10 +221,15 @@ class Draws:
             for start in range(0, n, _PART):
                 yield slice(start, min(start + _PART, n)), uniform(min(_PART, n - start), generator)
         else:
-            yield slice(0, n), self._keyed(n, of)
+            yield slice(0, n), keyed_uniform(self._ids(n), self.key, of.fingerprint)
 
-    def _keyed(self, n: int, of: Any) -> FloatArray:
-        assert self.key is not None
+    def several(self, n: int, n_each: int, of: Any) -> np.random.Generator | SecretNumbers | None:
+        """What `n_each` draws for all of n records go on from."""
+        if self.key is None:
+            return one_generator(self.rng)
+        return PersonNumbers(self._ids(n), self.key, of.fingerprint, n_each)
+
+    def _ids(self, n: int) -> Sequence[Any]:
         ids = self.ids
         if not isinstance(ids, (list, tuple)):
             column = np.asarray(ids).ravel()
@@ -203,4 +239,5 @@ class Draws:
                 f"release: there must be an id for each of the {n:,} letters; there are {len(ids):,}.",
                 names=("id",),
             )
-        return keyed_uniform(ids, self.key, of.fingerprint)
+        found: Sequence[Any] = ids
+        return found

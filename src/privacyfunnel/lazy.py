@@ -147,7 +147,10 @@ def release_dask(what: Any, frame: Any, *args: Any, rng: Any = None, **settings:
     sent = _Sent(args, settings, seed if seed is None or isinstance(seed, bytes) else int(seed))
     meta = sent.made(frame._meta, what, rng)
     carried = packed(what)
-    mark = getattr(what, "fingerprint", None) or getattr(carried, "digest", None) or secrets.token_hex(32)
+    try:
+        mark = getattr(carried, "digest", None) or carried.fingerprint
+    except InvalidInputError:  # a rule whose cells are somebody else's
+        mark = secrets.token_hex(32)
     # A node of the graph, so that a worker gets it once and not with each partition.
     shipped = delayed(carried, name=f"release-{mark}", pure=True)
     # Dask's own number of a partition is another one where only some partitions are computed.

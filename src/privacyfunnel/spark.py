@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def release_spark(
     from pyspark.sql.functions import rand
 
     release = _Release(args, settings, rng, key, id)
-    if rng is None and key is None and hasattr(what, "fingerprint"):
+    if rng is None and key is None and _is_mechanism(what):
         release = replace(release, key=secrets.token_bytes(32), id=_unused(frame.columns), by_place=True)
     elif rng is None and key is None:
         release = replace(release, secret=secrets.token_bytes(32))
@@ -91,6 +92,11 @@ def release_spark(
 
     released = _numbered(frame).mapInArrow(run, out)
     return released.orderBy(rand()) if shuffle else released
+
+
+def _is_mechanism(what: Any) -> bool:
+    """Whether this is a mechanism, and no rule or encoder."""
+    return hasattr(what, "release_frame") and hasattr(what, "fingerprint")
 
 
 def _refuse_strangers(mechanism: Any, frame: Any, columns: Any, person: str | None, shared: Any) -> None:
@@ -186,7 +192,7 @@ class _Release:
     key: bytes | None = field(repr=False)
     id: str | None
     by_place: bool = False  # whether an id is the place of a record in the frame
-    secret: bytes | None = field(default=None, repr=False)  # of what takes no key
+    secret: bytes | None = field(default=None, repr=False)  # of a rule or encoder without a key
 
     def tables(self, what: Any, batches: Iterator[Any], partition: int) -> Iterator[Any]:
         """The released tables of a partition, one a batch."""
@@ -207,8 +213,10 @@ class _Release:
         import narwhals as nw
         import pyarrow as pa
 
-        if not hasattr(what, "fingerprint"):  # a rule or an encoder, which take no key
-            release = getattr(what, "release_frame", None) or what.release
+        if not _is_mechanism(what):
+            release = getattr(what, "release_frame", None)
+            if release is None:  # a rule; an encoder takes no key
+                release = partial(what.release, key=self.key, id=self.id)
             made = release(table, *self.args, rng=self.rng, **self.settings)
             return nw.from_native(made, eager_only=True).to_arrow()
         if self.by_place:
@@ -229,9 +237,9 @@ def _check(what: Any, frame: Any, rng: Any, key: bytes | None) -> None:
             names=("rng",),
         )
     one_generator(rng)  # refuses what is no seed
-    if key is not None and not hasattr(what, "fingerprint"):
+    if key is not None and hasattr(what, "release_frame") and not _is_mechanism(what):
         raise InvalidInputError(
-            "release: a rule draws anew each time; leave key and id out.", names=("key", "id")
+            "release: an encoder draws anew each time; leave key and id out.", names=("key", "id")
         )
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from privacyfunnel.keys import hmac_pads, read_key
 
 TOKEN, PORT = "the-token", 8765
 COLUMNS = ["person", "sex", "job", "city", "colour", "age"]
@@ -79,6 +84,57 @@ def client_class() -> Any:
 
 def text_of(page: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def assert_one_sentence(answer: Any) -> None:
+    text = text_of(answer.text)
+    assert text, "an error says something"
+    assert text.endswith("."), text
+    assert "Traceback" not in answer.text
+    assert 'File "' not in answer.text
+
+
+def command_of(page: str) -> list[str]:
+    """The command that the last screen shows."""
+    found = re.search(r'id="command">(.*?)</code>', page, re.S)
+    assert found
+    return shlex.split(unescape(found[1]))
+
+
+def assert_repeated(released: Path, command: list[str]) -> None:
+    """The command and the script, run by themselves, give the same records in another order."""
+    assert command[:2] == ["pfunnel", "release"]
+    folder, first = released.parent, _records(released)
+    again = released.with_stem("again")
+    for ask in (
+        [sys.executable, "-m", "privacyfunnel", *command[1:]],
+        [sys.executable, folder / "repeat.py"],
+    ):
+        again.unlink(missing_ok=True)
+        ended = subprocess.run(ask, check=True, capture_output=True, text=True, cwd=folder.parent)
+        assert _records(again) == first
+    assert "Made again to the last bit." in ended.stdout
+
+
+def _records(path: Path) -> list[str]:
+    if path.suffix == ".csv":
+        return sorted(path.read_text(encoding="utf-8").splitlines())
+    import pyarrow.parquet as pq
+
+    return sorted(map(str, pq.read_table(path).to_pylist()))
+
+
+def symbols_in_duckdb(table: Path, script: Path, key: Path) -> list[str]:
+    """What the statements of a script release inside DuckDB, with the key in its table."""
+    import duckdb
+
+    base = duckdb.connect()
+    base.execute(f"CREATE TABLE {table.stem} AS SELECT * FROM read_csv(?)", [str(table)])
+    for statement in script.read_text(encoding="utf-8").split(";\n\n"):
+        base.execute(statement)
+        if "release_key" in statement and "CREATE TABLE" not in statement:
+            base.execute("INSERT INTO release_key VALUES (?, ?)", hmac_pads(read_key(key)))
+    return sorted(str(row[0]) for row in base.execute("SELECT z FROM released").fetchall())
 
 
 @contextmanager

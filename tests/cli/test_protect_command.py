@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 from cli_tables import Run
 
+from privacyfunnel.keys import new_key
+
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -135,9 +137,27 @@ def test_a_rule_wants_its_columns(pfunnel: Run, table: Path, tmp_path: Path) -> 
     ended = pfunnel("release", table, "--rule", rule, "--keep-all", "-o", tmp_path / "b.csv")
     assert "--keep-all belongs to --mechanism" in ended.err
     # Stable draws that are asked for and not given would be a second release of the same people.
-    ended = pfunnel("release", table, "--rule", rule, "--key", "k", "--id", "code", "-o", tmp_path / "b.csv")
-    assert "--key belongs to --mechanism" in ended.err
+    for asked, said in (
+        (("--key", "k"), "--key and --id"),
+        (("--key", "k", "--id", "code", "--seed", 0), "--seed and --key"),
+        (("--key", tmp_path / "no.key", "--id", "code"), "there is no such key file"),
+    ):
+        ended = pfunnel("release", table, "--rule", rule, *asked, "-o", tmp_path / "b.csv")
+        assert (ended.code, said in ended.err) == (2, True), ended.err
     assert not (tmp_path / "b.csv").exists()
+    people.assign(person=[f"{i:05}" for i in range(len(people))]).to_csv(tmp_path / "ids.csv", index=False)
+    new_key(tmp_path / "my.key")
+    drawn = []
+    for name in ("one.csv", "two.csv"):
+        keyed = ("--key", tmp_path / "my.key", "--id", "person", "--keep", "person", "--shuffle")
+        ended = pfunnel(
+            "release", tmp_path / "ids.csv", "--rule", rule, *keyed, "-o", tmp_path / name, "--json"
+        )
+        assert ended.code == 0, ended.err
+        assert json.loads(ended.out)["keyed"]
+        drawn.append((tmp_path / name).read_text().splitlines())
+    assert drawn[0] != drawn[1]
+    assert sorted(drawn[0]) == sorted(drawn[1])
     ended = pfunnel("release", table, "-o", tmp_path / "b.csv")
     assert "pass either --mechanism" in ended.err
     ended = pfunnel("release", table, "--rule", tmp_path / "nothing", "-o", tmp_path / "b.csv")

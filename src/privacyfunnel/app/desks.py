@@ -28,8 +28,10 @@ class Desk:
     path, shown : the table, and what it is called on the page
     columns : tuple of str
     roles : role of each column
-    inspection, choice, report, taken : what the four screens found; None before
+    inspection, choice, report, repeated, taken : what the four screens found; None before
+    n_records : how many there are, where the file tells it
     work, doing : what is being done, and for which screen
+    behind : the count of all records, while a first look at some is shown
     at : the stop of the slider
     seed : splits the records; what is drawn for people does not depend on it
     asked : what the choice was made of
@@ -47,8 +49,11 @@ class Desk:
     inspection: Any = None
     choice: Any = None
     report: Any = None
+    repeated: Any = ()
     taken: Any = None
+    n_records: int | None = None
     work: Work | None = None
+    behind: Work | None = None
     doing: str = ""
     after: Callable[[Any], None] | None = None
     at: int = 0
@@ -67,6 +72,12 @@ class Desk:
         """The columns with a role, in the order of the table."""
         return [name for name in self.columns if self.roles.get(name) == role]
 
+    @property
+    def furthest(self) -> str:
+        """The last screen that has something to show; nothing where nothing was done."""
+        found = {"take": self.taken, "check": self.report, "choose": self.choice, "look": self.inspection}
+        return self.doing if self.busy else next((name for name, one in found.items() if one is not None), "")
+
     def start(self, screen: str, after: Callable[[Any], None], job: Callable[..., Any], *args: Any) -> None:
         """Begin work; `after` takes its result."""
         if self.busy:
@@ -80,6 +91,12 @@ class Desk:
 
     def settle(self) -> None:
         """Take in the result of work that has ended."""
+        if self.behind is not None and not self.behind.running:
+            behind, self.behind = self.behind, None
+            if behind.state == "done":
+                self.inspection = behind.result
+            else:
+                self.message = behind.sentence
         if self.work is None or self.work.running:
             return
         work, after, self.work, self.after = self.work, self.after, None, None
@@ -90,8 +107,9 @@ class Desk:
             self.message = work.sentence
 
     def cancel(self) -> None:
-        if self.work is not None:
-            self.work.cancel()
+        for work in (self.work, self.behind):
+            if work is not None:
+                work.cancel()
 
 
 class Desks:
@@ -120,6 +138,11 @@ class Desks:
         desk.seen = self._clock()
         desk.settle()
         return desk
+
+    def begun(self) -> list[Desk]:
+        """Those on which something was done: a tab that was closed may go on with one."""
+        self.forget()
+        return [desk for desk in self._desks.values() if desk.furthest]
 
     def forget(self) -> None:
         """End what nobody has looked at for long."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ N_POINTS, SECONDS = 12, 10.0
 MOST_LETTERS = 2_000
 #: Records that are attacked in a check, at most.
 MOST_CHECKED = 20_000
+#: How often one record is released in a check, and entries of the table that this may take.
+REPEATS, MOST_ENTRIES = (1, 2, 5), 2_000_000
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,14 @@ class Asked:
     seed: int
 
 
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """What a check found: the report of the audit, and bits by number of releases."""
+
+    report: Any
+    repeated: tuple[tuple[int, Any], ...]
+
+
 def look(path: str, private: Sequence[str]) -> Any:
     """The inspection of a table."""
     from ..files import open_table
@@ -56,6 +66,19 @@ def look(path: str, private: Sequence[str]) -> Any:
     table.require(private)
     with progress_bar("Counting") as report:
         return inspect_tallies(file_tallies(table, report), list(private))
+
+
+def first_look(path: str, private: Sequence[str], most: int) -> Any:
+    """The inspection of some records of a large file, while all of them are counted."""
+    from ..files import ParquetFile, open_table
+    from ..inspection import inspect_tallies
+    from ..inspection.tallies import Tallies
+
+    table = open_table(path)
+    table.require(private)
+    assert isinstance(table, ParquetFile)
+    with status_line("A first look at some records"):
+        return inspect_tallies(Tallies.of_frame(table.some(most), path), list(private))
 
 
 def choose(asked: Asked) -> Choice:
@@ -73,12 +96,18 @@ def _choose_columns(asked: Asked) -> Choice:
 
     if asked.task is not None:
         raise InvalidInputError("A task goes with the whole table; choose that, or give it another role.")
-    joint = read_joint(asked.path, public=asked.public, private=asked.private, missing="letter")
-    if joint.n_x > MOST_LETTERS:
-        raise InvalidInputError(
-            f"{' × '.join(asked.public)} has {joint.n_x:,} different values, and {MOST_LETTERS:,} are the "
-            "most for the slider; choose the whole table, or fewer columns."
+    public, private = asked.public, asked.private
+    try:
+        joint = read_joint(
+            asked.path, public=public, private=private, missing="letter", max_letters=MOST_LETTERS
         )
+    except InvalidInputError as error:
+        if "max_letters" not in error.names:
+            raise
+        raise InvalidInputError(
+            f"{' × '.join(public)} or {' × '.join(private)} has more than {MOST_LETTERS:,} different values, "
+            "which are the most for the slider; choose the whole table, or fewer columns."
+        ) from None
     if joint.n_y < 2:
         raise InvalidInputError("All records have the same private value; there is nothing to protect.")
     solving, held_out = split_joint(joint, SOLVING_SHARE, asked.seed)
@@ -160,11 +189,26 @@ def chosen_mechanism(choice: Choice, at: int) -> Any:
     return found.relabel(tuple(range(found.n_z)))
 
 
-def check(asked: Asked, choice: Choice, at: int) -> Any:
-    """The audit of a stop."""
+def check(asked: Asked, choice: Choice, at: int) -> Checked:
+    """The audit of a stop, and what several releases tell."""
     from ..auditing import audit
 
-    return audit(**_to_be_checked(asked, choice, at), effort="quick", n_jobs=1, n_repeats=1, name="release")
+    given = _to_be_checked(asked, choice, at)
+    report = audit(**given, effort="quick", n_jobs=1, n_repeats=1, name="release")
+    with status_line("Releasing more than once"):
+        return Checked(report, repeated(choice, at))
+
+
+def repeated(choice: Choice, at: int) -> tuple[tuple[int, Any], ...]:
+    """Bits that so many releases of one record tell, drawn without a key; of kinds an estimate."""
+    from ..information import repeated_leakage
+
+    joint = choice.funnel.made_.problem.joint if choice.joint is None else choice.joint
+    mechanism = choice.point(at).mechanism
+    found = [(k, repeated_leakage(mechanism, joint, k, max_entries=MOST_ENTRIES)) for k in REPEATS]
+    if choice.way == "columns":
+        return tuple(found)
+    return tuple((k, replace(one, kind="estimate") if one.kind == "exact" else one) for k, one in found)
 
 
 def _to_be_checked(asked: Asked, choice: Choice, at: int) -> dict[str, Any]:

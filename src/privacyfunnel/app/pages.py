@@ -33,6 +33,7 @@ def _environment() -> Any:
     )
     pages.globals.update(
         percent=percent,
+        unbroken=unbroken,
         number=wording.number,
         signs=wording.SIGNS,
         signed=wording.signed,
@@ -46,6 +47,11 @@ def _environment() -> Any:
 def percent(value: float | None, digits: int = 1) -> str:
     """A share as people write it."""
     return "–" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def unbroken(text: str) -> str:
+    """A sentence in which no line begins with its sign of per cent."""
+    return text.replace(" %", "\u00a0%")
 
 
 def render(template: str, status: int = 200, **values: Any) -> Response:

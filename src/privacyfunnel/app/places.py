@@ -67,7 +67,7 @@ class Places:
         if ending not in (".csv", ".tsv", ".parquet"):
             raise InvalidInputError("An upload must be a .csv, .tsv or .parquet file; unpack or convert it.")
         if size is not None and (not size.isdigit() or int(size) > MOST_UPLOAD):
-            raise self._too_large()
+            raise self.too_large()
         if self._uploads is None:
             self._uploads = Path(tempfile.mkdtemp(prefix="pfunnel-app-"))
         handle, name = tempfile.mkstemp(suffix=ending, dir=self._uploads)
@@ -77,7 +77,7 @@ class Places:
                 async for part in parts:
                     written += len(part)
                     if written > MOST_UPLOAD:
-                        raise self._too_large()
+                        raise self.too_large()
                     file.write(part)
             if ending == ".parquet":
                 _check_parquet(name)
@@ -92,7 +92,8 @@ class Places:
             shutil.rmtree(self._uploads, ignore_errors=True)
             self._uploads = None
 
-    def _too_large(self) -> InvalidInputError:
+    def too_large(self) -> InvalidInputError:
+        """What is said of an upload that is."""
         return InvalidInputError(
             f"An upload may have {MOST_UPLOAD >> 20} MB at most; put the file into {self.folder} and open it "
             "by its name."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,15 +10,15 @@ from starlette.responses import Response
 
 from ..auditing.gate import Verdict
 from ..errors import InvalidInputError
-from ..information import repeated_leakage
 from ..measures import LEAKAGES
 from ..report import wording
 from .choosing import STEPS, Choice
 from .desks import ROLES, Desk, read_roles
-from .jobs import Asked, check, choose, chosen_mechanism, look
+from .jobs import Asked, Checked, check, choose, first_look, look
 from .pages import chart_of, percent, render
 from .places import Places
 from .taking import DIALECTS, FORMATS, Wanted, staging, take
+from .work import Work
 
 SCREENS = {"look": "Look", "choose": "Choose", "check": "Check", "take": "Take"}
 #: What the guarantee does not allow for.
@@ -25,15 +26,18 @@ AGAIN = (
     "This is computation {} of a frontier on these records: the guarantee holds for each by itself, and not "
     "for the best of several that was picked after looking at their bounds."
 )
+#: Records from which on a first look is at some of them, and at how many.
+LARGE, FIRST_RECORDS = 1_000_000, 200_000
 #: From this many bits of an inspection's lower end on, a kept column is said to tell.
 TELLS = 0.001
 
 
-def show(desk: Desk, screen: str) -> Response:
-    """A screen as it is now."""
+def show(desk: Desk, screen: str, others: Sequence[Desk] = ()) -> Response:
+    """A screen as it is now; `others` are desks to go on with."""
     if screen not in SCREENS:
         raise InvalidInputError("There is no such screen; choose Look, Choose, Check or Take.")
     values: dict[str, Any] = {"desk": desk, "screen": screen, "screens": SCREENS, "roles": ROLES}
+    values["others"] = others
     if screen == "look":
         values |= _look_values(desk)
     elif screen == "choose":
@@ -76,14 +80,23 @@ def _start_look(desk: Desk, form: dict[str, str]) -> None:
     if not again:
         return
     desk.inspection = None
+    if desk.behind is not None:
+        desk.behind.cancel()
+        desk.behind = None
+    large = desk.n_records is not None and desk.n_records > LARGE
 
     def after(found: Any) -> None:
         desk.inspection = found
+        if large:
+            desk.behind = Work(look, desk.path, private)
         for name in found.advised("drop"):
             if desk.roles.get(name) == "public":
                 desk.roles[name] = "drop"
 
-    desk.start("look", after, look, desk.path, private)
+    if large:
+        desk.start("look", after, first_look, desk.path, private, FIRST_RECORDS)
+    else:
+        desk.start("look", after, look, desk.path, private)
 
 
 def _look_values(desk: Desk) -> dict[str, Any]:
@@ -102,6 +115,7 @@ def _look_values(desk: Desk) -> dict[str, Any]:
         "ordered": [(desk.columns.index(name), name) for name in [*rest, *order]],
         "warned": warned,
         "found": found,
+        "partly": found is not None and desk.n_records is not None and found.n_records < desk.n_records,
     }
 
 
@@ -196,8 +210,8 @@ def _start_check(desk: Desk, form: dict[str, str]) -> None:
     desk.limit = read_share(form.get("max_success", ""))
     desk.report = desk.taken = None
 
-    def after(found: Any) -> None:
-        desk.report = found
+    def after(found: Checked) -> None:
+        desk.report, desk.repeated = found.report, found.repeated
 
     desk.start("check", after, check, desk.asked, desk.choice, desk.at)
 
@@ -230,12 +244,19 @@ def _check_values(desk: Desk) -> dict[str, Any]:
         values["limit"] = f"{100 * (desk.limit or min(guess, 1.0)):.1f}"
     if desk.report is not None:
         report = desk.report.published()
+        first = wording.first_seconds(report)
         values |= {
             "report": report,
             "lines": wording.first_lines(report),
+            "bar": first["bar"],
+            "middle": "with the release",
+            "more_lines": first["lines"],
             "strongest": _rows(report),
             "limits": wording.limits(report),
-            "repeated": _repeated(desk),
+            "repeated": [
+                (k, f"{wording.SIGNS[one.kind]} {wording.number(one.value, 'bits')}")
+                for k, one in desk.repeated
+            ],
         }
     return values
 
@@ -249,16 +270,6 @@ def _rows(report: Any) -> list[Any]:
         for row in adversary_rows(report, name)
         if "success" in row["found"]
     ]
-
-
-def _repeated(desk: Desk) -> tuple[tuple[int, str], ...]:
-    """What several releases of one record tell, in bits, where it can be computed."""
-    choice = desk.choice
-    if choice.joint is None or choice.joint.n_x > 200:
-        return ()
-    mechanism = chosen_mechanism(choice, desk.at)
-    found = [(k, repeated_leakage(mechanism, choice.joint, k, max_entries=2_000_000)) for k in (1, 2, 5)]
-    return tuple((k, f"{wording.SIGNS[one.kind]} {wording.number(one.value, 'bits')}") for k, one in found)
 
 
 def _start_take(desk: Desk, form: dict[str, str], places: Places) -> None:

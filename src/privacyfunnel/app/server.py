@@ -19,12 +19,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from ..errors import DataFileError, InvalidInputError, PrivacyFunnelError
-from ..files import open_table
+from ..files import ParquetFile, open_table
 from . import screens
 from .desks import Desk, Desks
 from .guard import TOKEN_HEADER, WRONG, Guard, require_loopback
 from .pages import error_page, render, static
-from .places import Places
+from .places import MOST_UPLOAD, Places
+from .work import warm_up
 
 #: Bytes of a form, at most.
 MOST_FORM = 1 << 20
@@ -50,6 +51,7 @@ class App:
             Route("/open", self._told(self.open), methods=["POST"]),
             Route("/upload", self._told(self.upload), methods=["POST"]),
             Route("/desk/{desk}/progress", self._told(self.progress)),
+            Route("/desk/{desk}/behind", self._told(self.progress)),
             Route("/desk/{desk}/cancel", self._told(self.cancel), methods=["POST"]),
             Route("/desk/{desk}/{screen}", self._told(self.show), methods=["GET"]),
             Route("/desk/{desk}/{screen}", self._told(self.act), methods=["POST"]),
@@ -70,9 +72,16 @@ class App:
         return handle
 
     async def start(self, request: Request) -> Response:
+        others = self.desks.begun()
         if self.first is None:
-            return render("start.html", folder=str(self.places.folder))
-        return screens.show(self._opened(self.first, os.path.basename(self.first)), "look")
+            return render(
+                "start.html",
+                folder=str(self.places.folder),
+                most_upload=MOST_UPLOAD,
+                too_large=str(self.places.too_large()),
+                others=others,
+            )
+        return screens.show(self._opened(self.first, os.path.basename(self.first)), "look", others)
 
     async def open(self, request: Request) -> Response:
         name = str((await read_form(request)).get("path", ""))
@@ -85,7 +94,9 @@ class App:
         return screens.show(self._opened(path, f"uploaded table{ending}", copied=True), "look")
 
     def _opened(self, path: str, shown: str, *, copied: bool = False) -> Desk:
-        return self.desks.add(Desk(path, shown, tuple(open_table(path).columns), copied=copied))
+        table = open_table(path)
+        n = table.n_records if isinstance(table, ParquetFile) else None
+        return self.desks.add(Desk(path, shown, tuple(table.columns), n_records=n, copied=copied))
 
     async def show(self, request: Request) -> Response:
         return screens.show(self._desk(request), request.path_params["screen"])
@@ -106,16 +117,18 @@ class App:
     async def progress(self, request: Request) -> Response:
         """Lines of JSON while work is done; the tab that watches keeps its desk."""
         desk = self._desk(request)
+        behind = request.url.path.endswith("/behind")
+        work = desk.behind if behind else desk.work
+        screen = "look" if behind else desk.doing
 
         async def lines() -> AsyncIterator[str]:
-            while desk.work is not None and desk.work.running:
-                work = desk.work
+            while work is not None and work.running:
                 seconds = f"{work.seconds} s" if work.seconds else ""
                 yield json.dumps({"text": work.text, "done": work.done, "total": work.total, "time": seconds})
                 yield "\n"
                 self.desks.get(desk.name)
                 await asyncio.sleep(PACE)
-            yield json.dumps({"end": f"/desk/{desk.name}/{desk.doing}"}) + "\n"
+            yield json.dumps({"end": f"/desk/{desk.name}/{screen}"}) + "\n"
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
@@ -131,6 +144,7 @@ class App:
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any) -> AsyncIterator[None]:
         tidying = asyncio.create_task(self._tidy())
+        await asyncio.to_thread(warm_up)
         try:
             yield
         finally:
@@ -178,6 +192,7 @@ def loopback_socket(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listening.bind((host, port))
+        listening.listen(64)  # before the address is told: whoever comes first waits, and is not refused
     except OSError as error:
         listening.close()
         raise DataFileError(

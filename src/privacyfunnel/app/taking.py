@@ -10,11 +10,12 @@ from shlex import join
 from typing import Any
 
 from ..errors import InvalidInputError
-from ..progress import progress_bar
+from ..sql import DIALECTS
 from .choosing import Choice, Stop
-from .jobs import CONFIDENCE, Asked, chosen_funnel, chosen_mechanism, read_people
+from .jobs import CONFIDENCE, Asked, chosen_funnel, chosen_mechanism
 
-DIALECTS = ("duckdb", "postgres", "sqlite")
+__all__ = ["DIALECTS", "FORMATS", "Taken", "Wanted", "staging", "take"]
+
 FORMATS = ("csv", "parquet")
 
 
@@ -28,7 +29,7 @@ class Wanted:
         New or empty; nothing is written anywhere else.
     form : "csv" or "parquet"
     key, id : str, optional
-        A key file and the column that tells people apart: one stable draw for each. For columns only.
+        A key file and the column that tells people apart: one stable draw for each.
     dialect : str
     """
 
@@ -48,15 +49,11 @@ class Taken:
     command: str
     script: str
     n_records: int
+    keyed: bool
 
 
 def take(asked: Asked, choice: Choice, at: int, report: Any, verdicts: Any, wanted: Wanted) -> Taken:
     """Write the release and all that belongs to it into the folder."""
-    if asked.way == "table" and wanted.key is not None:
-        raise InvalidInputError(
-            "A whole table is drawn anew each time, and no key goes with it; leave the key empty, and "
-            "hand out the stored file."
-        )
     if (wanted.key is None) != (wanted.id is None):
         raise InvalidInputError(
             "A key and the column that tells people apart go together; name both, or none."
@@ -94,21 +91,14 @@ def _written(
     output = name("the released table, in random order", f"released.{wanted.form}")
     stop = choice.stops[at]
     if asked.way == "table":
-        n = _release_table(asked, choice, at, output, name)
-        command = ["pfunnel", "release", asked.path, "--rule", str(final / "rule")]
-        command += [part for column in asked.keep for part in ("--keep", column)]
+        n, what = _release_table(asked, choice, at, wanted, output, name), ["--rule", str(final / "rule")]
     else:
-        mechanism = chosen_mechanism(choice, at)
-        mechanism.save(name("what releases: a table of probabilities", "mechanism.json"))
-        write_atomic(
-            name(f"the same inside a {wanted.dialect} database", "release.sql"),
-            _sql(mechanism, asked, wanted),
-        )
-        n = _release_columns(mechanism, asked, wanted, output, name)
-        command = ["pfunnel", "release", asked.path, "--mechanism", str(final / "mechanism.json")]
-        command += [part for column in asked.keep for part in ("--keep", column)]
-        if wanted.key is not None and wanted.id is not None:
-            command += ["--key", wanted.key, "--id", wanted.id]
+        n = _release_columns(asked, choice, at, wanted, output, name)
+        what = ["--mechanism", str(final / "mechanism.json")]
+    command = ["pfunnel", "release", asked.path, *what]
+    command += [part for column in asked.keep for part in ("--keep", column)]
+    if wanted.key is not None and wanted.id is not None:
+        command += ["--key", wanted.key, "--id", wanted.id]
     command += ["--shuffle", "--output", str(final / f"again.{wanted.form}")]
     line = join(command)
     script = _script(asked, choice, at, wanted)
@@ -120,69 +110,58 @@ def _written(
 
         save_card(report, name("the release card of the check", "card.md"), verdicts)
         files.append(("card.json", "the same for programs"))
-    return Taken(wanted.folder, tuple(files), line, script, n)
+    return Taken(wanted.folder, tuple(files), line, script, n, wanted.key is not None)
 
 
-def _release_columns(mechanism: Any, asked: Asked, wanted: Wanted, output: str, name: Any) -> int:
+def _release_columns(asked: Asked, choice: Choice, at: int, wanted: Wanted, output: str, name: Any) -> int:
     import pyarrow as pa
 
-    from ..files import open_table, open_writer
-    from ..keys import read_key
-
-    table = open_table(asked.path)
-    key = None if wanted.key is None else read_key(wanted.key)
-    columns = list(dict.fromkeys([*asked.public, *asked.keep, *([wanted.id] if wanted.id else [])]))
-    table.require(columns)
-    n = 0
-    with open_writer(output, shuffle=True) as writer, progress_bar("Releasing") as report:
-        for batch in table.batches(columns, letters=asked.public, report=report):
-            part = pa.Table.from_batches([batch])
-            writer.write(
-                mechanism.release_frame(part, list(asked.public), keep=asked.keep, key=key, id=wanted.id)
-            )
-            n += part.num_rows
-    with open_writer(name("what each symbol stands for", "codebook.csv"), spreadsheet_safe=True) as writer:
-        from ..columns import codebook
-
-        writer.write(pa.table(codebook(mechanism)))
-    return n
-
-
-def _release_table(asked: Asked, choice: Choice, at: int, output: str, name: Any) -> int:
+    from ..columns import codebook
     from ..files import open_writer
-    from ..files.base import BATCH_ROWS
+    from ..persistence import write_atomic
 
-    funnel, frame = chosen_funnel(choice, at), read_people(asked)
-    with open_writer(output, shuffle=True) as writer, progress_bar("Releasing") as report:
-        for start in range(0, len(frame), BATCH_ROWS):
-            writer.write(funnel.release(frame.slice(start, BATCH_ROWS), keep=asked.keep))
-            report(start, len(frame))
+    mechanism = chosen_mechanism(choice, at)
+    mechanism.save(name("what releases: a table of probabilities", "mechanism.json"))
+    write_atomic(
+        name(f"the same inside a {wanted.dialect} database", "release.sql"), _sql(mechanism, asked, wanted)
+    )
+    written = mechanism.release_stream(asked.path, output, asked.public, **_how(asked, wanted))
+    with open_writer(name("what each symbol stands for", "codebook.csv"), spreadsheet_safe=True) as writer:
+        writer.write(pa.table(codebook(mechanism)))
+    return int(written.n_records)
+
+
+def _release_table(asked: Asked, choice: Choice, at: int, wanted: Wanted, output: str, name: Any) -> int:
+    from ..files import open_writer
+
+    funnel = chosen_funnel(choice, at)
+    written = funnel.release_stream(asked.path, output, **_how(asked, wanted))
     funnel.save(name("the rule, for new people: a folder", "rule"), part="release")
     with open_writer(name("what each symbol stands for", "codebook.csv"), spreadsheet_safe=True) as writer:
         writer.write(funnel.describe())
-    return len(frame)
+    return int(written.n_records)
+
+
+def _how(asked: Asked, wanted: Wanted) -> dict[str, Any]:
+    from ..keys import read_key
+
+    key = None if wanted.key is None else read_key(wanted.key)
+    return {"keep": asked.keep, "key": key, "id": wanted.id, "shuffle": True}
 
 
 def _sql(mechanism: Any, asked: Asked, wanted: Wanted) -> str:
     """Statements for a database that has the table."""
-    table = Path(asked.path).name.split(".")[0]
-    name = f"mechanism_{mechanism.fingerprint[:12]}"
-    select = mechanism.to_sql(
-        (table,),
+    from ..sql.script import release_script
+
+    head, statements = release_script(
+        mechanism,
+        (Path(asked.path).name.split(".")[0],),
         list(asked.public),
-        dialect=wanted.dialect,
+        dialect=wanted.dialect,  # type: ignore[arg-type]
         keep=asked.keep,
         id=wanted.id,
-        shuffle=True,
-        mechanism_table=name,
     )
-    head = (
-        "-- Numbers come from your key: see docs/sql.md for how to bind it.\n"
-        if wanted.id
-        else "-- Numbers come from the database, which is no entropy of the operating system.\n"
-    )
-    create = [f"{one};" for one in mechanism.to_sql_table(name, dialect=wanted.dialect)]
-    return "\n\n".join([f"{head}-- Run it once and hand out the result.", *create, f"{select};"]) + "\n"
+    return "\n\n".join([head, *statements]) + "\n"
 
 
 def _guarantee(choice: Choice, stop: Stop) -> str:
@@ -215,46 +194,54 @@ def _guarantee(choice: Choice, stop: Stop) -> str:
 
 
 def _script(asked: Asked, choice: Choice, at: int, wanted: Wanted) -> str:
-    """Python that makes the same rule from the same records."""
+    """Python that makes the same from the same records, compares, and releases once more."""
     again = os.path.join(wanted.folder, f"again.{wanted.form}")
-    head = '"""Repeats a release of `pfunnel app`: the same rule from the same records."""\n\n'
-    if asked.way == "table":
-        columns = [*asked.public, *asked.private, *([asked.task] if asked.task else []), *asked.keep]
-        task = f", task={asked.task!r}" if asked.task else ""
-        keep = f", keep={list(asked.keep)!r}" if asked.keep else ""
-        made_from = f".drop_columns({list(asked.keep)!r})" if asked.keep else ""
-        return (
-            head
-            + "from privacyfunnel.certified import CertifiedFunnel\n"
-            + "from privacyfunnel.files import open_table, open_writer\n"
-            + "from privacyfunnel.files.typed import read_typed\n\n"
-            + f"table = open_table({asked.path!r})\n"
-            + f"wanted = {columns!r}\n"
-            + "people = read_typed(table).select([name for name in table.columns if name in wanted])\n"
-            + f"funnel = CertifiedFunnel(None, leakage={asked.measure!r}, confidence={CONFIDENCE}, "
-            + f"random_state={asked.seed})  # splits the records; draws for people do not depend on it\n"
-            + f"funnel.fit(people{made_from}, private={list(asked.private)!r}{task})\n"
-            + f"chosen = funnel.choose(max_leakage={choice.stops[at].at_most!r})\n"
-            + "print(chosen.verdict_)\n"
-            + f"with open_writer({again!r}, shuffle=True) as to:\n"
-            + f"    to.write(chosen.release(people{keep}))  # draws anew: hand out one file only\n"
-        )
-    how = f"keep={list(asked.keep)!r}"
+    stored = os.path.join(wanted.folder, "rule" if asked.way == "table" else "mechanism.json")
+    imports, making = _making_table(asked, choice, at) if asked.way == "table" else _making_columns(asked, at)
+    how = [f"keep={list(asked.keep)!r}", "shuffle=True"]
     if wanted.key is not None:
-        how += f", key=read_key({wanted.key!r}), id={wanted.id!r}"
-    columns = list(dict.fromkeys([*asked.public, *asked.keep, *([wanted.id] if wanted.id else [])]))
-    return (
-        head
-        + "import pyarrow as pa\n\n"
-        + "from privacyfunnel.app.jobs import Asked, choose, chosen_mechanism\n"
-        + "from privacyfunnel.files import open_table, open_writer\n"
-        + ("from privacyfunnel.keys import read_key\n" if wanted.key is not None else "")
-        + f"\nasked = {asked!r}\n"
-        + "# The seed splits the records; draws for people do not depend on it.\n"
-        + f"mechanism = chosen_mechanism(choose(asked), {at})\n"
-        + f"table, columns = open_table(asked.path), {columns!r}\n"
-        + f"with open_writer({again!r}, shuffle=True) as to:\n"
-        + "    for batch in table.batches(columns, letters=asked.public):\n"
-        + "        part = pa.Table.from_batches([batch])\n"
-        + f"        to.write(mechanism.release_frame(part, list(asked.public), {how}))\n"
-    )
+        imports.append("from privacyfunnel.keys import read_key")
+        how += [f"key=read_key({wanted.key!r})", f"id={wanted.id!r}"]
+    public = "" if asked.way == "table" else f"{list(asked.public)!r}, "
+    lines = [
+        '"""Repeats a release of `pfunnel app`: makes what releases from the same records, and releases."""',
+        "",
+        "import privacyfunnel as pf",
+        *imports,
+        "",
+        *making,
+        f"stored = pf.load({stored!r})",
+        "same = made.fingerprint == stored.fingerprint",
+        'print("Made again to the last bit." if same else "Made again; it differs in its last digits.")',
+        f"stored.release_stream({asked.path!r}, {again!r}, {public}{', '.join(how)})",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _making_columns(asked: Asked, at: int) -> tuple[list[str], list[str]]:
+    return ["from privacyfunnel.app.jobs import Asked, choose, chosen_mechanism"], [
+        "# The seed splits the records; draws for people do not depend on it.",
+        f"asked = {asked!r}",
+        f"made = chosen_mechanism(choose(asked), {at})",
+    ]
+
+
+def _making_table(asked: Asked, choice: Choice, at: int) -> tuple[list[str], list[str]]:
+    columns = [*asked.public, *asked.private, *([asked.task] if asked.task else [])]
+    task = f", task={asked.task!r}" if asked.task else ""
+    return [
+        "from privacyfunnel.certified import CertifiedFunnel",
+        "from privacyfunnel.files import open_table",
+        "from privacyfunnel.files.typed import read_typed",
+    ], [
+        f"table = open_table({asked.path!r})",
+        f"wanted = {columns!r}",
+        "people = read_typed(table).select([name for name in table.columns if name in wanted])",
+        "# The seed splits the records; draws for people do not depend on it.",
+        f"funnel = CertifiedFunnel(None, leakage={asked.measure!r}, confidence={CONFIDENCE}, "
+        f"random_state={asked.seed})",
+        f"funnel.fit(people, private={list(asked.private)!r}{task})",
+        f"chosen = funnel.choose(max_leakage={choice.stops[at].at_most!r})",
+        "print(chosen.verdict_)",
+        "made = chosen.rule_",
+    ]

@@ -29,6 +29,8 @@ IMPORTED = (
     "pyarrow.parquet",
     "sklearn.cluster",
 )
+#: Bytes that a worker may take: all of the machine's memory, so that it fails before the machine does.
+MOST_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
 #: Seconds between two reports of progress.
 PACE = 0.1
 
@@ -40,6 +42,14 @@ def _context() -> Any:
     if name == "forkserver":
         context.set_forkserver_preload(list(IMPORTED))
     return context
+
+
+def warm_up() -> None:
+    """Let the fork server import before the first worker is asked for; it does so beside us."""
+    if _context().get_start_method() == "forkserver":
+        from multiprocessing.forkserver import ensure_running
+
+        ensure_running()
 
 
 class Work:
@@ -61,7 +71,7 @@ class Work:
         self.begun = time.monotonic()
         context = _context()
         ours, theirs = context.Pipe(duplex=False)
-        self._process = context.Process(target=_run, args=(theirs, job, args), daemon=False)
+        self._process = context.Process(target=_run, args=(theirs, job, args, MOST_MEMORY), daemon=False)
         self._process.start()
         theirs.close()
         self._thread = Thread(target=self._listen, args=(ours,), daemon=True)
@@ -118,10 +128,12 @@ class Work:
         process.join(5)
 
 
-def _run(theirs: Connection, job: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def _run(theirs: Connection, job: Callable[..., Any], args: tuple[Any, ...], most: int) -> None:
     """In the process: do the job, tell how far it is, and say in one sentence what went wrong."""
     with contextlib.suppress(AttributeError, OSError):
         os.setpgid(0, 0)  # so that Cancel reaches what this process starts
+    if most:
+        _limit_memory(most)
     # Neither a traceback nor a value reaches a terminal or a log.
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -146,3 +158,11 @@ def _run(theirs: Connection, job: Callable[..., Any], args: tuple[Any, ...]) -> 
         theirs.send(("failed", KILLED))
     except Exception as error:
         theirs.send(("failed", f"{FAILED} ({type(error).__name__})"))
+
+
+def _limit_memory(most: int) -> None:
+    """A few bytes of a file may stand for very much: then there is an error, and no full machine."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))

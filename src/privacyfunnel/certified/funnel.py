@@ -329,11 +329,18 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.rule_.inverse_transform(Z)
 
     def release(
-        self, X: Any, *, records: str = "columns", keep: str | Sequence[str] = (), rng: Rng = None
+        self,
+        X: Any,
+        *,
+        records: str = "columns",
+        keep: str | Sequence[str] = (),
+        rng: Rng = None,
+        key: bytes | None = None,
+        id: Any = None,
     ) -> Any:
         """Records of the same kind as X, made from their symbols alone; see `CertifiedRule.release`."""
         check_is_fitted(self)
-        return self.rule_.release(X, records=records, keep=keep, rng=rng)
+        return self.rule_.release(X, records=records, keep=keep, rng=rng, key=key, id=id)
 
     def release_stream(
         self,
@@ -343,10 +350,14 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         records: str = "columns",
         keep: str | Sequence[str] = (),
         rng: Rng = None,
+        key: bytes | None = None,
+        id: str | None = None,
+        shuffle: bool = False,
     ) -> Any:
         """Release a table batch by batch; see `CertifiedRule.release_stream`."""
         check_is_fitted(self)
-        return self.rule_.release_stream(source, sink, records=records, keep=keep, rng=rng)
+        how: dict[str, Any] = {"records": records, "keep": keep, "rng": rng, "key": key, "id": id}
+        return self.rule_.release_stream(source, sink, **how, shuffle=shuffle)
 
     def describe(self) -> Any:
         """Which cells share a symbol, in words: a frame with a row a symbol, common ones first."""

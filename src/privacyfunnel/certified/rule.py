@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..alphabet import as_names, require_columns
-from ..arrays import FloatArray, IntArray, one_generator, uniform
+from ..arrays import FloatArray, IntArray, uniform
 from ..channels import posterior
 from ..errors import InvalidInputError
 from ..frames import make_frame, read_frame
+from ..keys import Draws
 from ..lazy import is_dask, release_dask
 from ..measured import Measured
 from ..mechanism import Rng, TableMechanism
@@ -77,6 +80,21 @@ class CertifiedRule:
     def n_symbols(self) -> int:
         return self.mechanism.n_z
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal digits, of all that decides what comes out: for draws by a key."""
+        tables = None if self.tables is None else self.tables.to_dict()
+        try:
+            cells = self.cells.to_dict()
+        except InvalidInputError:
+            raise InvalidInputError(
+                "release: a key goes with a rule that can be saved, and cells of another clusterer cannot; "
+                "use cells='kmeans' or 'tree', or leave the key out.",
+                names=("key", "cells"),
+            ) from None
+        content = [self.reader.to_dict(), cells, self.mechanism.fingerprint, tables]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
+
     def cells_of(self, X: Any) -> IntArray:
         """The cell of each record. It is not to leave the house: the symbol is."""
         points = map(self.reader.points, _parts(X))
@@ -99,7 +117,14 @@ class CertifiedRule:
         return self.reader.records(self.points[symbols])
 
     def release(
-        self, X: Any, *, records: str = "columns", keep: str | Sequence[str] = (), rng: Rng = None
+        self,
+        X: Any,
+        *,
+        records: str = "columns",
+        keep: str | Sequence[str] = (),
+        rng: Rng = None,
+        key: bytes | None = None,
+        id: Any = None,
     ) -> Any:
         """Records of the same kind as X, made from their symbols alone.
 
@@ -113,6 +138,9 @@ class CertifiedRule:
             What is handed out unchanged beside it, such as the task; no private column, and none that the
             symbols are made from. The certificate does not speak of what these tell.
         rng : None, int or Generator
+        key, id : 32 bytes and a column name, or of an array an id for each record; optional
+            A stable draw for each id: whoever has the same record gets the same row whenever this rule
+            releases it, so that releasing again tells nothing more (docs/keys.md).
         """
         if records not in RECORDS:
             raise InvalidInputError(
@@ -123,9 +151,15 @@ class CertifiedRule:
             if self.tables is None:
                 raise InvalidInputError("release: this rule is for arrays; a frame of a cluster is none.")
             release = release_spark if is_spark(X) else release_dask
-            return release(self, X, records=records, keep=keep, rng=rng)
+            return release(self, X, records=records, keep=keep, rng=rng, key=key, id=id)
+        ids = id
+        if isinstance(id, str) and self.tables is not None:
+            frame = read_frame(X, "release")
+            require_columns([id], frame.columns, "release: id")
+            ids = frame[id].to_list()
+        n_each = 1 if self.tables is None else 1 + 2 * len(self.tables.schema.columns)
         # An int would draw the columns with the numbers that drew the symbols.
-        generator = one_generator(rng)
+        generator: Any = Draws(rng, key, ids).several(n_records(X), n_each, self)
         symbols = self.transform(X, generator)
         if self.tables is None:
             return symbols if records == "symbol" else self._typical(symbols)
@@ -143,14 +177,19 @@ class CertifiedRule:
         records: str = "columns",
         keep: str | Sequence[str] = (),
         rng: Rng = None,
+        key: bytes | None = None,
+        id: str | None = None,
+        shuffle: bool = False,
     ) -> Any:
         """Release a table that need not fit in memory, batch by batch.
 
-        `source` and `sink` are those of `TableMechanism.release_stream`, the rest those of `release`.
+        `source`, `sink` and `shuffle` are those of `TableMechanism.release_stream`, the rest those of
+        `release`.
         """
         from .streaming import release_stream
 
-        return release_stream(self, source, sink, records, keep, rng)
+        how = {"records": records, "keep": as_names(keep), "rng": rng, "key": key, "id": id}
+        return release_stream(self, source, sink, how, shuffle)
 
     def _shipped(self) -> Any:
         """What workers of a cluster get: its files, or itself where cells are somebody else's."""

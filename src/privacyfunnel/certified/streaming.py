@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..alphabet import as_names
 from ..arrays import one_generator
 from ..errors import InvalidInputError
 from ..files import TableFile, file_kind
@@ -24,19 +23,27 @@ class RuleRelease:
     """A table on its way out through a rule for tables."""
 
     def __init__(
-        self, table: TableFile, rule: CertifiedRule, records: str, keep: Sequence[str], rng: Rng
+        self,
+        table: TableFile,
+        rule: CertifiedRule,
+        records: str,
+        keep: Sequence[str],
+        rng: Rng = None,
+        key: bytes | None = None,
+        id: str | None = None,
     ) -> None:
         import pyarrow as pa
 
         if rule.tables is None:
             raise InvalidInputError("release_stream: this rule is for arrays; release tables with it.")
         self.table, self.rule = table, rule
-        self.how: dict[str, Any] = {"records": records, "keep": tuple(keep), "rng": rng}
+        beside = [*keep, *([] if id is None else [id])]
+        self.how: dict[str, Any] = {"records": records, "keep": tuple(keep), "rng": rng, "key": key, "id": id}
         schema = rule.reader.schema  # type: ignore[union-attr]
-        self.names = list(dict.fromkeys([*schema.names, *keep]))
+        self.names = list(dict.fromkeys([*schema.names, *beside]))
         table.require(self.names)
         read = table.schema(self.names)
-        self.types = {name: read.field(name).type for name in keep}
+        self.types = {name: read.field(name).type for name in beside}
         for column in schema.columns:
             kind = parse_type(column.arrow)
             self.types[column.name] = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -61,15 +68,16 @@ class RuleRelease:
         return nw.from_native(self.rule.release(part, **self.how), eager_only=True).to_arrow()
 
 
-def release_stream(
-    rule: CertifiedRule, source: Any, sink: Any, records: str, keep: str | Sequence[str], rng: Rng
-) -> Any:
+def release_stream(rule: CertifiedRule, source: Any, sink: Any, how: dict[str, Any], shuffle: bool) -> Any:
     """See `CertifiedRule.release_stream`."""
     table = open_any(source, "release_stream")
     if sink is not None:
         file_kind(sink)
-    check_sink(table, sink)
-    made = RuleRelease(table, rule, records, as_names(keep), one_generator(rng)).tables()
+    check_sink(table, sink, shuffle)
+    # An int would start the same numbers again for every batch.
+    generator = how["rng"] = one_generator(how["rng"])
+    order = None if generator is None or not shuffle else generator.spawn(1)[0]
+    made = RuleRelease(table, rule, **how).tables()
     first = next(made)
 
     def tables(part: TableFile | None = None) -> Iterator[Any]:
@@ -77,4 +85,4 @@ def release_stream(
         for other in made:
             yield other.cast(first.schema)
 
-    return write_stream(table, sink, tables, first.schema)
+    return write_stream(table, sink, tables, first.schema, shuffle=shuffle, rng=order)

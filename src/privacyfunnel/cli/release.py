@@ -36,8 +36,8 @@ KEEPING = {
         value="error",
     ),
     "key": file(
-        "Draw with this key ('pfunnel key new'): with --id, a person gets the same symbol in every release "
-        "of this mechanism, so that releasing again tells nothing more.",
+        "Draw with this key ('pfunnel key new'): with --id, a person gets the same symbol, or by a rule the "
+        "same row, in every release of this mechanism or rule, so that releasing again tells nothing more.",
         default="the operating system's entropy",
     ),
     "id": Option("The column that tells persons apart, for --key.", "none", str, metavar="COLUMN"),
@@ -116,6 +116,11 @@ def release(
             "pass either mechanism (of 'pfunnel solve') or rule (of 'pfunnel protect').",
             names=("mechanism", "rule"),
         )
+    key, person = given["key"], given["id"]
+    if (key is None) != (person is None):
+        raise InvalidInputError("--key and --id, whom it draws for, go together; pass both, or neither.")
+    if key is not None and seed is not None:
+        raise InvalidInputError("--seed and --key both say where the numbers come from; leave one out.")
     if mechanism is None:
         _by_rule(data, output, column, shuffle, spreadsheet_safe, seed, delimiter, as_json, given)
         return
@@ -123,11 +128,6 @@ def release(
     keep, keep_all, unknown, codebook = (given[name] for name in ("keep", "keep_all", "unknown", "codebook"))
     if keep and keep_all:
         raise InvalidInputError("--keep-all keeps every column that --keep can name; leave one of them out.")
-    key, person = given["key"], given["id"]
-    if (key is None) != (person is None):
-        raise InvalidInputError("--key and --id, whom it draws for, go together; pass both, or neither.")
-    if key is not None and seed is not None:
-        raise InvalidInputError("--seed and --key both say where the numbers come from; leave one out.")
     to_folder = is_parts(data) and is_folder(output) and not to_stdout
     files = [None if to_stdout or to_folder else output, codebook]
     check_outputs(files, [data, mechanism, *([key] if key else [])])
@@ -228,8 +228,7 @@ def _by_rule(
 ) -> None:
     from .release_rule import release_by_rule
 
-    # A rule draws anew each time: whoever asked for stable draws must not get others.
-    others = ("public", "keep_all", "keep_public", "keep_private", "codebook", "key", "id")
+    others = ("public", "keep_all", "keep_public", "keep_private", "codebook")
     if meant := [name for name in others if given[name]]:
         raise InvalidInputError(
             f"{meant[0]} belongs to mechanism; leave it out with rule.", names=(*others, "mechanism", "rule")
@@ -248,6 +247,8 @@ def _by_rule(
         shuffle=shuffle,
         spreadsheet_safe=spreadsheet_safe,
         seed=seed,
+        key=given["key"],
+        person=given["id"],
         delimiter=delimiter,
         as_json=as_json,
     )

@@ -28,6 +28,8 @@ def release_by_rule(
     shuffle: bool,
     spreadsheet_safe: bool,
     seed: int | None,
+    key: str | None,
+    person: str | None,
     delimiter: str | None,
     as_json: bool,
 ) -> None:
@@ -36,12 +38,13 @@ def release_by_rule(
 
     from ..certified.streaming import RuleRelease
     from ..files import STDOUT, open_table, open_writer
+    from ..keys import read_key
     from ..streams import check_sink, written
     from .output import plural, print_facts, print_json
 
     begun = time.perf_counter()
     to_stdout = output == STDOUT
-    check_outputs([None if to_stdout else output], [data])
+    check_outputs([None if to_stdout else output], [data, *([key] if key else [])])
     if not to_stdout:
         check_table_name(output)
     check_spreadsheet_safe(spreadsheet_safe, output)
@@ -56,7 +59,8 @@ def release_by_rule(
         warn(f"the guarantee is not about what these columns tell: {', '.join(keep)}.")
     generator = None if seed is None else np.random.default_rng(seed)
     order = None if generator is None else generator.spawn(1)[0]
-    releasing = RuleRelease(table, loaded, RECORDS[values], keep, generator)
+    secret = None if key is None else read_key(key)
+    releasing = RuleRelease(table, loaded, RECORDS[values], keep, generator, secret, person)
     with open_writer(
         output, delimiter=delimiter, spreadsheet_safe=spreadsheet_safe, shuffle=shuffle, rng=order
     ) as writer:
@@ -72,6 +76,7 @@ def release_by_rule(
         "confidence": loaded.certificate.confidence,
         "kept": list(keep),
         "shuffled": shuffle,
+        "keyed": key is not None,
         "seconds": time.perf_counter() - begun,
     }
     if as_json:
@@ -81,6 +86,7 @@ def release_by_rule(
     else:
         facts = [
             ("Guaranteed", str(loaded.certificate), "for each new person, once"),
+            ("Drawn", "with the key" if key else "anew", f"one row for each {person}" if key else ""),
             ("Order", "random" if shuffle else "that of the records", ""),
             ("Saved", output, f"{plural(n_records, 'record')} in {told['seconds']:.1f} s"),
         ]

@@ -14,6 +14,8 @@ from .base import TableFile
 # A row group is written when it has one of these.
 _GROUP_ROWS = 1 << 20
 _GROUP_BYTES = 1 << 26
+#: From how many places of a file some records are taken.
+_PLACES = 20
 
 
 class ParquetFile(TableFile):
@@ -22,7 +24,7 @@ class ParquetFile(TableFile):
     def __init__(self, path: str) -> None:
         self.path = path
         with self._reading() as file:
-            self._schema = file.schema_arrow
+            self._schema, self.n_records = file.schema_arrow, file.metadata.num_rows
         self.columns = self._distinct(self._schema.names)
 
     def schema(self, columns: Sequence[str] | None = None) -> Any:
@@ -30,6 +32,17 @@ class ParquetFile(TableFile):
 
         # Without the metadata: it may tell of columns that are left out.
         return pa.schema([self._schema.field(name).remove_metadata() for name in columns or self.columns])
+
+    def some(self, n: int) -> Any:
+        """At most n records from up to twenty places all over the file, as a pyarrow Table."""
+        import pyarrow as pa
+
+        with self._reading() as file:
+            groups = file.metadata.num_row_groups
+            places = sorted({i * groups // _PLACES for i in range(_PLACES)}) if groups else []
+            each = max(1, n // max(1, len(places)))
+            found = [next(file.iter_batches(each, row_groups=[place]), None) for place in places]
+            return pa.Table.from_batches([one for one in found if one is not None], file.schema_arrow)
 
     def _batches(self, columns: list[str], letters: Sequence[str], report: Report) -> Iterator[Any]:
         import pyarrow as pa

@@ -67,12 +67,21 @@ async function follow(work) {
     rest = lines.pop();
     for (const line of lines.filter(Boolean)) {
       const step = JSON.parse(line);
+      if (step.end && work.dataset.ended) return ended(work, text, bar);
       if (step.end) return work.isConnected && swap(step.end);
       text.textContent = [step.text, step.time].filter(Boolean).join(" · ");
       if (step.total) bar.max = step.total, bar.value = Math.min(step.done, step.total);
       else bar.removeAttribute("value");
     }
   }
+  reader.cancel(); // a browser has few connections for a server
+}
+
+// Nothing is swapped by itself where somebody may be filling in a form.
+function ended(work, text, bar) {
+  text.textContent = work.dataset.ended;
+  bar.remove();
+  for (const button of work.querySelectorAll("button")) button.hidden = !button.hidden;
 }
 
 function post(form, more = {}) {
@@ -103,6 +112,12 @@ document.addEventListener("submit", (event) => {
   if (form.dataset.post) return swap(form.dataset.post, post(form));
   const file = form.elements.file.files[0];
   if (!file) return;
+  if (file.size > Number(form.dataset.most)) {
+    const said = document.createElement("p");
+    said.className = "error";
+    said.textContent = form.dataset.large;
+    return told.replaceChildren(said);
+  }
   const ending = (/\.[a-z]+$/i.exec(file.name) || [""])[0];
   swap(form.dataset.upload, { method: "POST", headers: { "X-Pfunnel-Ending": ending }, body: file });
 });
