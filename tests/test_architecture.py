@@ -34,7 +34,7 @@ LAYERS = [
     },
     {"counting", "joint", "measures", "sql", "spark", "columns", "persistence", "mechanism", "time_sharing"},
     {"files", "streams", "lazy"},
-    {"solution", "uncertainty", "certificate", "tradeoff"},
+    {"solution", "uncertainty", "certificate", "tradeoff", "comparison"},
     {"discrete", "auditing", "datasets"},
     {"learned", "estimators", "certified", "inspection"},
     {"sweep"},
@@ -64,6 +64,8 @@ LAZY = {
     ("mechanism", "report"),
     ("solution", "report"),
     ("tradeoff", "report"),
+    ("comparison", "plotting"),  # Comparison.plot
+    ("comparison", "report"),  # Comparison.save, and what notebooks show
 }
 
 

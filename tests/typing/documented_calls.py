@@ -28,6 +28,7 @@ from privacyfunnel.learned import (
     Funnel,
 )
 from privacyfunnel.plotting import save_figure
+from privacyfunnel.report import compare as save_page
 from privacyfunnel.report import plot_confusion, plot_embedding, save_card, save_comparison
 from privacyfunnel.solution import Target
 from privacyfunnel.sql import key_table_statement
@@ -95,6 +96,18 @@ def tradeoff() -> Figure:
     front.to_csv("frontier.csv")
     print(front.to_frame())
     return front.plot()
+
+
+def compared(joint: pf.Joint) -> Figure:
+    comparison = pf.compare(joint, methods=["dca", "dca-ridge"], utilities=[0.5, 1.0], n_starts=2, rng=0)
+    assert_type(comparison, pf.Comparison)
+    assert_type((comparison.summary, comparison.largest_gap("dca")), tuple[str, tuple[float, float]])
+    assert_type(comparison.fronts["dca"].proved(), list[tuple[float, float]])
+    print(comparison.to_frame(), comparison.settings, comparison.seconds)
+    comparison.to_csv("compare.csv")
+    comparison.save("compare.html")
+    save_page(comparison, "compare.html")
+    return comparison.plot()
 
 
 def learned(images: NDArray[np.float64], digits: NDArray[np.int64]) -> Funnel:
