@@ -12,7 +12,8 @@ DOCS = ROOT / "docs"
 ELSEWHERE = {"audit.md", "keys.md", "learned.md", "spark.md", "sql.md"}
 # Their commands speak of files that a reader has.
 ONLY_PYTHON = {"streams.md", "sweep.md"}
-LONG = {"compare"}
+# Training, or several commands; by their names.
+LONG = {"ci-gate", "compare", "data-engineer", "images", "pipelines", "scikit-learn"}
 PAGES = sorted(
     page
     for page in DOCS.rglob("*.md")
