@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import privacyfunnel
+
+sys.path.insert(0, str(Path(__file__).parent))  # gallery_pictures
 
 project = "privacyfunnel"
 author = "The privacyfunnel developers"
@@ -18,9 +22,10 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
+    "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_templates", "results/runs"]
+exclude_patterns = ["_build", "_templates", "results/runs", "gallery/*.ipynb", "gallery/*.py"]
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]
 
@@ -32,6 +37,23 @@ autodoc_typehints = "none"  # the signature has them
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/(?!adult)\w+\.py$",  # Adult is not in the package
+    "within_subsection_order": "ExampleTitleSortKey",
+    "image_scrapers": ("gallery_pictures.pictures",),
+    "reset_argv": "gallery_pictures.arguments",
+    "reset_modules": (),
+    "default_thumb_file": str(Path(__file__).parent / "images" / "printed-table.png"),
+    "abort_on_example_error": True,
+    "show_signature": False,
+    "download_all_examples": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "backreferences_dir": None,
+}
 
 default_role = "code"  # docstrings write names as Markdown does
 

@@ -1,6 +1,10 @@
-"""Adult: what may be told of an occupation without telling sex. Prints the tables of docs/adult.md.
+"""
+Adult: occupation without sex
+=============================
 
-Run: PRIVACYFUNNEL_DATA=FOLDER python examples/adult.py    (without the variable the table comes from OpenML)
+What may be told of an occupation without telling sex. Prints the tables of docs/adult.md.
+
+Run: ``PRIVACYFUNNEL_DATA=FOLDER python examples/adult.py`` (without the variable the table comes from OpenML)
 """
 
 import numpy as np

@@ -1,6 +1,10 @@
-"""Audit releases of digits: how often is the digit guessed from noisy principal components?
+"""
+Audit releases of digits
+========================
 
-Run: python examples/audit_digits.py [FOLDER] [--quick]    (report, card and figures go there; default: here)
+How often is the digit guessed from noisy principal components?
+
+Run: ``python examples/audit_digits.py [FOLDER] [--quick]`` (report, card and figures go there; default: here)
 """
 
 import sys

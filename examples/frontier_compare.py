@@ -1,6 +1,10 @@
-"""How far local methods stay from the proved optimum on a table: German credit.
+"""
+Local methods and the proved optimum on a table
+===============================================
 
-Run: python examples/frontier_compare.py [FIGURE.png] [--quick]
+German credit: how far local methods stay from what is proved.
+
+Run: ``python examples/frontier_compare.py [FIGURE.png] [--quick]``
 """
 
 import sys

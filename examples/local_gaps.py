@@ -1,6 +1,10 @@
-"""How far the local methods end above the proved optimum at one β: prints a table of docs/methods.md.
+"""
+How far local methods end above the optimum
+===========================================
 
-Run: python examples/local_gaps.py [--quick]
+At one β; prints a table of docs/methods.md.
+
+Run: ``python examples/local_gaps.py [--quick]``
 """
 
 import sys

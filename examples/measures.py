@@ -1,6 +1,10 @@
-"""One table, four meanings of a good release: age and employment against sex, in the German credit table.
+"""
+Four meanings of a good release
+===============================
 
-Run: python examples/measures.py [FOLDER]    (writes measures.png to FOLDER, docs/images by default)
+One table, age and employment against sex, in German credit; four meanings of useful and telling.
+
+Run: ``python examples/measures.py [FOLDER]`` (writes measures.png to FOLDER, docs/images by default)
 """
 
 import sys

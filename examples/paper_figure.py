@@ -1,6 +1,10 @@
-"""The paper's 3 × 3 example: the proved optimum, the paper's two solvers, and deterministic releases.
+"""
+The paper's example
+===================
 
-Run: python examples/paper_figure.py [FOLDER] [--quick]    (--quick: a small part of the paper's sweep)
+Three letters: the proved optimum, the paper's two solvers, and deterministic releases.
+
+Run: ``python examples/paper_figure.py [FOLDER] [--quick]`` (--quick: a small part of the paper's sweep)
 Writes information-plane.png and exact-3x3.png to FOLDER (docs/images) and prints the table of docs/exact.md.
 """
 

@@ -1,6 +1,10 @@
-"""From a table to a released table: German credit, housing and employment against sex.
+"""
+From a table to a released table
+================================
 
-Run: python examples/quickstart.py [FOLDER]    (the mechanism is saved there; a temporary folder by default)
+German credit, housing and employment against sex.
+
+Run: ``python examples/quickstart.py [FOLDER]`` (the mechanism is saved there; a temporary folder by default)
 """
 
 import sys
@@ -10,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import privacyfunnel as pf
+from privacyfunnel.plotting import save_figure
 
 
 def main(folder: Path) -> None:
@@ -35,6 +40,7 @@ def main(folder: Path) -> None:
     assert np.array_equal(mechanism.p_z_given_x, solution.mechanism.p_z_given_x)
     # Only what the receiver needs: personal_status, for one, would tell sex outright.
     released = mechanism.release_frame(people, keep=["credit"], shuffle=True)
+    save_figure(pf.frontier(joint, n_points=8, rng=0).plot(), folder / "trade-off.png")
     print(f"released {len(released)} records as z and credit, mechanism in {path}")
 
 

@@ -1,4 +1,11 @@
-"""How the local solvers behave: the numbers of docs/methods.md. Run: python examples/solver_behaviour.py"""
+"""
+How the local solvers behave
+============================
+
+The numbers of docs/methods.md.
+
+Run: ``python examples/solver_behaviour.py``
+"""
 
 import sys
 from collections import Counter

@@ -37,7 +37,7 @@ LAYERS = [
         *("shipping", "time_sharing"),
     },
     {"files", "streams", "lazy"},
-    {"solution", "uncertainty", "certificate", "tradeoff"},
+    {"solution", "uncertainty", "certificate", "tradeoff", "comparison"},
     {"discrete", "auditing", "datasets"},
     {"learned", "estimators", "certified", "inspection"},
     {"sweep"},
@@ -67,6 +67,8 @@ LAZY = {
     ("mechanism", "report"),
     ("solution", "report"),
     ("tradeoff", "report"),
+    ("comparison", "plotting"),  # Comparison.plot
+    ("comparison", "report"),  # Comparison.save, and what notebooks show
 }
 
 

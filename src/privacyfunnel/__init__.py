@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import datasets, errors
+from .comparison import Comparison
+from .discrete.compare import compare
 from .discrete.solve import frontier, perfect_privacy, solve
 from .information import (
     LeakageProfile,
@@ -39,6 +41,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AuditReport",
+    "Comparison",
     "Distance",
     "Estimate",
     "Frontier",
@@ -55,6 +58,7 @@ __all__ = [
     "Task",
     "TradeoffPoint",
     "audit",
+    "compare",
     "datasets",
     "entropy",
     "errors",

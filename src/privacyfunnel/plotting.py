@@ -306,8 +306,9 @@ def _finish(ax: Axes, title: str | None, frontier: Frontier, *, beneath: bool) -
         ax.set_title(title, fontsize=10, loc="left", color=INK)
     # In a figure of our own below the axes, where no point can lie; else above the diagonal, where the best
     # points never are.
+    columns = min(3, max(1, int(figure_of(ax).get_figwidth() / 1.7)))  # as many as the figure is wide for
     place: dict[str, Any] = (
-        {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 5, "ncols": 3}
+        {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 5, "ncols": columns}
         if beneath
         else {"loc": "upper left", "bbox_to_anchor": (0.01, 0.92)}
     )

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -377,6 +378,27 @@ class Frontier:
         end = self.max_utility if self.entropy_x is None else self.entropy_x
         lines = (value + min(beta * at, beta * end) for beta, value in self.support_lines)
         return max(self.least_leakage, *lines)
+
+    def proved(self) -> list[tuple[float, float]]:
+        """The corners (utility, leakage) of `lower_bound_at`, by rising utility; none without a proof.
+
+        Between two of them a straight line is exactly what is proved.
+        """
+        if not self.support_lines:
+            return []
+        most = self.max_utility
+        end = most if self.entropy_x is None else self.entropy_x
+        # A falling line bounds by its lowest value.
+        lines = [(max(beta, 0.0), value + min(beta, 0.0) * end) for beta, value in self.support_lines]
+        lines.append((0.0, self.least_leakage))
+        corners = {at: self.lower_bound_at(at) or 0.0 for at in (0.0, most)}
+        for (slope, value), (other, at_nothing) in combinations(lines, 2):
+            if slope != other:
+                at = (value - at_nothing) / (other - slope)
+                # Only where no third line is above the two.
+                if 0 < at < most and (self.lower_bound_at(at) or 0.0) <= value + slope * at + ROUNDING:
+                    corners[at] = self.lower_bound_at(at) or 0.0
+        return sorted(corners.items())
 
     def compare(self, other: Frontier) -> FrontierComparison:
         """How far this frontier lies above another; exact, because both are piecewise linear."""

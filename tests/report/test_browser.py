@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,21 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsers import browser_path
 from report_samples import make_report
 
 import privacyfunnel as pf
 from privacyfunnel.report import save_comparison
 
 pytestmark = pytest.mark.full
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-
-
-def browser_path(playwright: Any) -> str | None:
-    """A Chromium: of PRIVACYFUNNEL_BROWSER, on the path, or the one that playwright has installed."""
-    own = playwright.chromium.executable_path
-    found = [os.environ.get("PRIVACYFUNNEL_BROWSER"), *map(shutil.which, NAMES), own]
-    return next((path for path in found if path and Path(path).exists()), None)
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from privacyfunnel.learned import (
     Funnel,
 )
 from privacyfunnel.plotting import save_figure
+from privacyfunnel.report import compare as save_page
 from privacyfunnel.report import plot_confusion, plot_embedding, save_card, save_comparison
 from privacyfunnel.solution import Target
 from privacyfunnel.sql import key_table_statement
@@ -59,6 +60,9 @@ def known(people: object) -> pf.TableMechanism:
     assert_type(solution.certificate(held_out, confidence=0.95), pf.Measured)
     kept = pf.solve(joint, max_leakage=0.05, population=0.95)
     assert_type(kept.certified, pf.Measured | None)
+    budgeted = pf.solve(joint, max_leakage={"sex": 0.005, "older": 0.02}, utility=pf.Task("credit"), rng=0)
+    assert_type(budgeted, pf.Solution)
+    print(budgeted.leakages, pf.solve(joint, leakage="success", max_leakage=0.695))
     repeated = pf.repeated_leakage(solution.mechanism, joint, 2)
     assert_type(repeated, pf.Measured)
     assert_type((repeated.value, float(repeated)), tuple[float, float])
@@ -95,6 +99,18 @@ def tradeoff() -> Figure:
     front.to_csv("frontier.csv")
     print(front.to_frame())
     return front.plot()
+
+
+def compared(joint: pf.Joint) -> Figure:
+    comparison = pf.compare(joint, methods=["dca", "dca-ridge"], utilities=[0.5, 1.0], n_starts=2, rng=0)
+    assert_type(comparison, pf.Comparison)
+    assert_type((comparison.summary, comparison.largest_gap("dca")), tuple[str, tuple[float, float]])
+    assert_type(comparison.fronts["dca"].proved(), list[tuple[float, float]])
+    print(comparison.to_frame(), comparison.settings, comparison.seconds)
+    comparison.to_csv("compare.csv")
+    comparison.save("compare.html")
+    save_page(comparison, "compare.html")
+    return comparison.plot()
 
 
 def learned(images: NDArray[np.float64], digits: NDArray[np.int64]) -> Funnel:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .audit import audit
+from .compare import compare
 from .decode import decode
 from .demo import demo
 from .encode import encode
@@ -43,6 +44,7 @@ for function, summary in (
     (protect, "Replace a table by one that tells little, guaranteed."),
     (solve, "Find the best release for one target."),
     (frontier, "Trace the whole trade-off."),
+    (compare, "Compare all methods with the proved optimum."),
     (release, "Apply a mechanism to a table."),
     (sql, "Write a mechanism as SQL."),
     (fit, "Learn a release from samples."),

@@ -114,20 +114,13 @@ def _leave_interrupts_to_parent() -> None:
 
 def _run(task: tuple[str, int]) -> _Result:
     from ..datasets import paper_joint
-    from ..discrete.methods import METHODS
+    from ..discrete.compare import method_settings
     from ..discrete.solve import frontier
     from ..tradeoff import TRIVIAL_METHODS
 
     method, seed = task
     joint = paper_joint()
-    settings: dict[str, Any] = {}
-    if METHODS[method].parameter == "alpha":
-        grid = METHODS[method].first_betas(16)
-        settings = {"betas": grid, "alpha": grid, "n_z": (2, 3, 4), "n_starts": 10}
-    elif METHODS[method].seconds >= 1:
-        # Less than its defaults, which take many times longer; with seeds 0 and 1 it still comes within
-        # 1e-3 bit of the optimum at the utilities of the table.
-        settings = {"n_points": 24, "n_starts": 16, "max_steps": 500}
+    settings = method_settings(method, joint)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table has a column for it
         common: dict[str, Any] = {"method": method, "n_jobs": 1, "progress": False}

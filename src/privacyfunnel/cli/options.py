@@ -25,8 +25,8 @@ def numbers(value: float | Sequence[float] | None) -> float | Sequence[float] | 
     return value
 
 
-def _methods(value: str | Sequence[str]) -> str | Sequence[str]:
-    for name in [value] if isinstance(value, str) else value:
+def check_methods(value: str | Sequence[str] | None) -> str | Sequence[str] | None:
+    for name in [value] if isinstance(value, str) else value or ():
         if name not in METHODS:
             close = get_close_matches(name, METHODS, n=1)
             remedy = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(METHODS)}"
@@ -80,7 +80,7 @@ Method = Annotated[
     str,
     typer.Option(
         metavar="METHOD",
-        callback=_methods,
+        callback=check_methods,
         help=_METHOD_HELP + "tries exact for 20 seconds and goes on with dca where that proves no optimum.",
     ),
 ]
@@ -88,7 +88,7 @@ Methods = Annotated[
     list[str],
     typer.Option(
         metavar="METHOD",
-        callback=_methods,
+        callback=check_methods,
         help=_METHOD_HELP
         + "takes exact where a proof is likely within minutes, else dca. Repeat to compare several.",
     ),

@@ -288,7 +288,7 @@ def frontier(
         _warn_of_early_stops(fronts[-1])
         if way == "both":  # after the warnings: that some of these are not proved is as expected
             fronts.append(_try_frontier(problem, options, spent, limits, progress))
-    _warn_of_few_records(joint)
+    warn_of_few_records(joint)
     return fronts[0].merge(*fronts[1:])
 
 
@@ -379,7 +379,8 @@ def _finished(solution: Solution, begun: float) -> Solution:
     return replace(solution, notes=notes, seconds=time.perf_counter() - begun)
 
 
-def _warn_of_few_records(joint: Joint) -> None:
+def warn_of_few_records(joint: Joint) -> None:
+    """One warning to the caller of the caller, where letters have few records."""
     few = few_records(joint)
     if few is not None:
         warnings.warn(

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..auditing import AuditReport
 from ..columns import codebook
+from ..comparison import Comparison
 from ..information import measure
 from ..joint import Joint
 from ..mechanism import TableMechanism
@@ -103,6 +104,20 @@ def _frontier(front: Frontier) -> dict[str, Any]:
     }
 
 
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "lines": [comparison.summary],
+        "facts": [
+            (
+                name,
+                f"above what is proved by at most {comparison.largest_gap(name)[0]:.5f} bit; "
+                f"{comparison.seconds[name]:.2f} CPU s; {comparison.settings[name]}",
+            )
+            for name in comparison.methods
+        ],
+    }
+
+
 def _mechanism(mechanism: TableMechanism) -> dict[str, Any]:
     x = " × ".join(mechanism.x_names)
     lines = [f"{mechanism.n_x:,} values of {x} are released as {mechanism.n_z:,} symbols."]
@@ -132,6 +147,7 @@ _KINDS: dict[type, Any] = {
     Joint: _joint,
     Solution: _solution,
     Frontier: _frontier,
+    Comparison: _comparison,
     TableMechanism: _mechanism,
     AuditReport: _report,
 }

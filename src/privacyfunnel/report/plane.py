@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from typing import Any
+
+from ..tradeoff import Frontier
 
 #: In the units of the picture.
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 560, 320, 62, 44, 12, 14
@@ -73,23 +74,7 @@ def plane_chart(
     }
 
 
-def proved_points(front: Any) -> list[tuple[float, float]]:
-    """What must be told at least, for shares of what is kept; empty where a frontier has no proof.
-
-    The corners of the largest of its lines: between two of them a straight line is exactly what is proved.
-    """
-    if not front.support_lines:
-        return []
+def proved_points(front: Frontier) -> list[tuple[float, float]]:
+    """What must be told at least, for shares of what is kept; empty where a frontier has no proof."""
     most = front.max_utility
-    end = most if front.entropy_x is None else front.entropy_x
-    # A falling line bounds by its lowest value, as `Frontier.lower_bound_at` says.
-    lines = [(max(beta, 0.0), value + min(beta, 0.0) * end) for beta, value in front.support_lines]
-    lines.append((0.0, front.least_leakage))
-    corners = {0.0: front.lower_bound_at(0.0), most: front.lower_bound_at(most)}
-    for (slope, value), (other, at_nothing) in combinations(lines, 2):
-        if slope != other:
-            kept = (value - at_nothing) / (other - slope)
-            # Only where no third line is above the two.
-            if 0 < kept < most and front.lower_bound_at(kept) <= value + slope * kept + 1e-12:
-                corners[kept] = front.lower_bound_at(kept)
-    return [(kept / most if most else 0.0, told) for kept, told in sorted(corners.items())]
+    return [(kept / most if most else 0.0, told) for kept, told in front.proved()]

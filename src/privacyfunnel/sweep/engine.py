@@ -60,7 +60,7 @@ def sweep(
     n_jobs : int
         Local processes; −1 for one a core. The cores are shared out among them: n_jobs × threads = cores.
     scheduler : str, optional
-        Compute on the Dask cluster of this scheduler instead, such as tcp://host:port.
+        Compute on the Dask cluster of this scheduler instead, such as ``tcp://host:port``.
     name : str
         What this sweep is called in the status of the store.
     progress : bool, optional
