@@ -1,6 +1,6 @@
 """Adult: what may be told of an occupation without telling sex. Prints the tables of docs/adult.md.
 
-Run: PRIVACYFUNNEL_DATA=FOLDER python examples/adult.py    (without the variable the table comes from OpenML)
+Run: python examples/adult.py
 """
 
 import numpy as np
