@@ -25,7 +25,7 @@ $(STAMP): $(CORE)
 	@echo "Installing what the tests need into .venv (first time: a few minutes)"
 	@$(PIP) --quiet -e '.[all,onnx,dev]' 2> .venv/pip.log || { cat .venv/pip.log >&2; exit 1; }
 	@echo "Compiling the solvers, once"
-	@$(BIN)/pfunnel demo --output .venv/demo > /dev/null
+	@$(BIN)/pfunnel demo --every-method --output .venv/demo > /dev/null
 	@touch $(STAMP)
 
 # With Spark, half a gigabyte, for the long tests.
