@@ -7,7 +7,7 @@ FULL := .venv/.full
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 export PYTHONHASHSEED := 0
 
-.PHONY: setup demo test test-full bench docs reproduce check format clean
+.PHONY: setup demo test test-full bench docs wheel reproduce check format clean
 .DELETE_ON_ERROR:
 
 setup: $(STAMP)
@@ -25,7 +25,7 @@ $(STAMP): $(CORE)
 	@echo "Installing what the tests need into .venv (first time: a few minutes)"
 	@$(PIP) --quiet -e '.[all,onnx,dev]' 2> .venv/pip.log || { cat .venv/pip.log >&2; exit 1; }
 	@echo "Compiling the solvers, once"
-	@$(BIN)/pfunnel demo --output .venv/demo > /dev/null
+	@$(BIN)/pfunnel demo --every-method --output .venv/demo > /dev/null
 	@touch $(STAMP)
 
 # With Spark, half a gigabyte, for the long tests.
@@ -49,6 +49,10 @@ bench: $(STAMP)
 # The site, in docs/_build/index.html; a warning is an error.
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+
+# Build, check, and try the wheel in an empty environment: the demo and the blocks of the README.
+wheel:
+	$(PYTHON) .ci/try_wheel.py
 
 # All of the paper at small scale; goes on where it was interrupted, and from what docs/results/runs has.
 reproduce: $(STAMP)

@@ -68,7 +68,7 @@ def main(output: Path | None = None) -> None:
     runs = [row for seed in SEEDS for row in adult_runs(adult, seed)]
     for one in (german_run, digits_run):
         runs += [one(seed) for seed in SEEDS]
-    _publish("certified", runs, [ADULT, GERMAN, f"At .05 bit: {refused()}", ELSEWHERE], output)
+    _publish("certified-splits", runs, [ADULT, GERMAN, f"At .05 bit: {refused()}", ELSEWHERE], output)
 
 
 def images(output: Path | None = None) -> None:

@@ -4,7 +4,7 @@ Adult: occupation without sex
 
 What may be told of an occupation without telling sex. Prints the tables of docs/adult.md.
 
-Run: ``PRIVACYFUNNEL_DATA=FOLDER python examples/adult.py`` (without the variable the table comes from OpenML)
+Run: ``python examples/adult.py``
 """
 
 import numpy as np

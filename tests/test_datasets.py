@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import sys
+import os
 from itertools import combinations_with_replacement, product
-from types import SimpleNamespace
-from urllib.error import URLError
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from scipy.optimize import linprog
 from strategies import channels
 
 from privacyfunnel import datasets
-from privacyfunnel.errors import DataFileError, InvalidInputError, MissingDependencyError
+from privacyfunnel.errors import DataFileError, InvalidInputError
 from privacyfunnel.information import entropy, utility_and_leakage
 from privacyfunnel.joint import Joint
 
@@ -176,9 +175,7 @@ def test_german_credit_has_no_code_left() -> None:
     assert not [text for text in texts if text[0] == "A" and text[1:].isdigit()]
 
 
-def test_adult_gives_the_published_information(data_folder) -> None:
-    if not (data_folder / "adult" / "adult.csv.gz").is_file():
-        pytest.skip("needs adult/adult.csv.gz in the folder of PRIVACYFUNNEL_DATA")
+def test_adult_gives_the_published_information() -> None:
     joint = Joint.from_frame(datasets.load_adult(), public=["occupation"], private=["sex"])
     assert (joint.n_samples, joint.n_x, joint.y_labels) == (32_561, 15, ("Female", "Male"))
     assert joint.mutual_information == pytest.approx(0.1433, abs=5e-5)
@@ -212,38 +209,16 @@ def test_a_damaged_adult_file_is_named(folder, content: bytes) -> None:
         datasets.load_adult()
 
 
-def test_adult_comes_from_openml_where_there_is_no_file(folder, monkeypatch) -> None:
-    asked = []
+def test_adult_is_inside_and_the_same_as_the_file(monkeypatch) -> None:
+    import narwhals as nw
 
-    def fetch(**options):
-        asked.append(options)
-        return SimpleNamespace(
-            feature_names=["age", "workclass", "fnlwgt:", "sex:"],
-            categories={"workclass": ["Private", "State-gov"], "sex:": ["Female", "Male"]},
-            data=np.array([[39, 1, 1484705, 1], [50, np.nan, 83311, 0]]),
-            target=np.array(["<=50K", ">50K"], dtype=object),
-        )
-
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    frame = datasets.load_adult()
-    assert {name: list(frame[name]) for name in frame.columns} == {
-        "age": [39, 50],
-        "workclass": ["State-gov", "?"],
-        "fnlwgt": [1484705, 83311],
-        "sex": ["Male", "Female"],
-        "income-per-year": ["<=50K", ">50K"],
-    }
-    assert asked[0]["data_id"] == 1119
-
-
-def test_adult_says_what_to_do_when_it_is_nowhere(monkeypatch) -> None:
-    def fetch(**options):
-        raise URLError("no route to host")
-
+    folder = os.environ.get("PRIVACYFUNNEL_DATA", "")
     monkeypatch.delenv("PRIVACYFUNNEL_DATA", raising=False)
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    with pytest.raises(DataFileError, match=r"no route to host.*set PRIVACYFUNNEL_DATA"):
-        datasets.load_adult()
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(MissingDependencyError, match="pip install scikit-learn"):
-        datasets.load_adult()
+    inside = nw.from_native(datasets.load_adult(), eager_only=True)
+    assert inside.shape == (32_561, 15)
+    assert inside["age"].to_list()[:3] == [39, 50, 38]
+    assert inside["workclass"].to_list().count("?") == 1836
+    if (Path(folder) / "adult" / "adult.csv.gz").is_file():
+        monkeypatch.setenv("PRIVACYFUNNEL_DATA", folder)
+        published = nw.from_native(datasets.load_adult(), eager_only=True)
+        assert inside.to_dict(as_series=False) == published.to_dict(as_series=False)

@@ -81,7 +81,14 @@ def test_demo(pfunnel: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wid
     """With as many runs and seconds as the paper's solvers take on a slow machine."""
     front = pf.frontier(paper_joint(), method="greedy")
     results = [demo._Result("dca-sparse", front, 76_801, 1_234, 987.65)]
-    monkeypatch.setattr(demo, "_run_all", lambda *arguments: results)
+
+    def run_all(*arguments: object) -> list[demo._Result]:
+        protect = arguments[-1]
+        assert callable(protect)
+        protect()
+        return results
+
+    monkeypatch.setattr(demo, "_run_all", run_all)
     monkeypatch.setenv("COLUMNS", str(width))
     ended = pfunnel("demo", "--output", tmp_path)
     assert ended.code == 0, ended.err
@@ -89,6 +96,7 @@ def test_demo(pfunnel: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wid
         assert number in ended.out
     tables = sum("method" in line and "─" in below for line, below in pairwise(ended.out.splitlines()))
     assert tables == (1 if width == 80 else 2)
+    assert max(len(line) for line in ended.out.splitlines() if str(tmp_path) not in line) <= 80
 
 
 @pytest.mark.parametrize("width", [60, 80])

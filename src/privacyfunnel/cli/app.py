@@ -39,7 +39,7 @@ def _paragraphs(text: str | None) -> str:
 
 
 for function, summary in (
-    (demo, "Solve the paper's example with every method."),
+    (demo, "Protect a table with a guarantee, and solve the paper's example."),
     (inspect, "Say which column tells what."),
     (protect, "Replace a table by one that tells little, guaranteed."),
     (solve, "Find the best release for one target."),

@@ -21,8 +21,8 @@ def reproduce(
         str,
         typer.Argument(
             metavar="NAME",
-            help="known, occupation, mnist, fashion, appendix-f, code-length, pictures, adult, or all of "
-            "them but those that the output has at a larger scale.",
+            help="known, occupation, mnist, fashion, appendix-f, code-length, pictures, adult, certified, or "
+            "all of them but those that the output has at a larger scale.",
         ),
     ],
     scale: Annotated[
@@ -68,6 +68,10 @@ def reproduce(
     if not as_json and not finished:
         total = estimated_hours(*names, scale=scale)
         show(f"About {_hours(total)} on one core, less what {store} has already.")
+        for one in names:
+            needs = EXPERIMENTS[one].needs
+            if needs is not None and (told := needs(scale)):
+                show(told)
     done: list[dict[str, Any]] = []
     for one in names:
         summary, written = compute(one, scale, output=output, store=store, compute=not finished, **place)

@@ -1,4 +1,4 @@
-"""Loaders of public tables: German credit is shipped inside, Adult is read from a folder or from OpenML."""
+"""Loaders of public tables, which are inside the package: German credit and Adult."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from ..errors import DataFileError, MissingDependencyError
 from ..frames import make_frame
 
 DATA_FOLDER_VARIABLE = "PRIVACYFUNNEL_DATA"
-
-# OpenML 1119 is UCI's training part, as the file of the folder; 1590 would be training and test merged.
-_ADULT_ON_OPENML = 1119
 
 # Number of the first code of each column, and what it and the next ones mean; 7 of the purposes, vacation,
 # is in the key and not in the table.
@@ -88,25 +85,29 @@ def load_german_credit() -> Any:
 def load_adult() -> Any:
     """The UCI Adult table (census income, training part): 32,561 people, 15 columns.
 
-    Read from $PRIVACYFUNNEL_DATA/adult/adult.csv.gz if there is such a file, and from OpenML with
-    scikit-learn (which keeps a copy) otherwise. An unknown value is the text "?", as in the original.
+    An unknown value is the text "?", as in the original. A file $PRIVACYFUNNEL_DATA/adult/adult.csv.gz is
+    read instead where there is one.
 
     Returns
     -------
     frame
-        Of the library that `make_frame` finds.
+        Of the library that `make_frame` finds. Source and licence (CC BY 4.0): adult-licence.md beside the
+        data.
 
     Raises
     ------
     DataFileError
-        If the file of the folder is damaged, or there is none and OpenML cannot be reached.
-    MissingDependencyError
-        If OpenML is needed and scikit-learn is not installed.
+        If the file of the folder is damaged.
     """
     folder = os.environ.get(DATA_FOLDER_VARIABLE)
     path = Path(folder) / "adult" / "adult.csv.gz" if folder else None
-    columns = _adult_from_file(path) if path and path.is_file() else _adult_from_openml()
-    return make_frame({name: _numbers(values) for name, values in columns.items()})
+    if path and path.is_file():
+        return make_frame({name: _numbers(values) for name, values in _adult_from_file(path).items()})
+    import pyarrow.parquet as parquet
+
+    with files(__package__).joinpath("adult.parquet").open("rb") as stream:
+        table = parquet.read_table(stream)
+    return make_frame({name: table[name].to_pylist() for name in table.column_names})
 
 
 class AdultRecords(NamedTuple):
@@ -174,22 +175,9 @@ def _adult_from_file(path: Path) -> dict[str, list[str]]:
             return _read_csv(stream)
     except (OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
         raise DataFileError(
-            f"load_adult: cannot read {path} ({error}); replace the file, or remove it to fetch the table "
-            "from OpenML."
+            f"load_adult: cannot read {path} ({error}); replace the file, or remove it: the table is inside "
+            "the package."
         ) from error
-
-
-def _adult_from_openml() -> dict[str, list[str]]:
-    # This parser works without pandas; it gives categories as numbers.
-    bunch = fetched("load_adult", "table", "adult/adult.csv.gz", _ADULT_ON_OPENML, "liac-arff")
-    columns = {}
-    for name, values in zip(bunch.feature_names, np.asarray(bunch.data, dtype=np.float64).T, strict=True):
-        words = bunch.categories.get(name)
-        # Every number of this table is whole.
-        texts = ["?" if v != v else words[int(v)] if words else str(int(v)) for v in values.tolist()]
-        columns[name.rstrip(":")] = texts
-    columns["income-per-year"] = [str(value) for value in bunch.target]
-    return columns
 
 
 def fetched(caller: str, what: str, file: str, data_id: int, parser: str) -> Any:

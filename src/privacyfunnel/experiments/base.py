@@ -78,6 +78,12 @@ class Experiment:
         Whether finished runs are kept beside the findings: they took hours, and are small.
     curve_of : callable, optional
         The name of the curve that a record belongs to, as claims rest on them.
+    fetch : callable, optional
+        Gets what the runs of a scale read, before any of them begins.
+    needs : callable, optional
+        One sentence on what it gets, from where and how much; empty where there is nothing to get.
+    own_page : bool
+        Whether it has a page NAME.md of its own; README.md links to it then.
     """
 
     name: str
@@ -87,6 +93,9 @@ class Experiment:
     seconds: Callable[[Run], float]
     kept: bool = False
     curve_of: Callable[[Record], str | None] | None = None
+    fetch: Callable[[str], None] | None = None
+    needs: Callable[[str], str] | None = None
+    own_page: bool = False
 
     def decided(self, claim: Claim, scale: str, records: Sequence[Record]) -> Claim:
         """The claim, without its verdict where runs that it rests on are missing, which it says then."""

@@ -12,9 +12,9 @@ from ..files import write_table
 from ..persistence import Path_, load_json, save_json
 from ..sweep import Store, Summary, sweep
 from ..sweep.execute import prepare
-from . import adult, appendix, images, known, occupation
+from . import adult, appendix, certified, images, known, occupation
 from .base import SCALES, Experiment, Findings
-from .page import KIND, VERSION, write_page
+from .page import KIND, VERSION, write_own_page, write_page
 
 EXPERIMENTS: dict[str, Experiment] = {
     one.name: one
@@ -24,6 +24,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *images.EXPERIMENTS,
         *appendix.EXPERIMENTS,
         adult.EXPERIMENT,
+        certified.EXPERIMENT,
     )
 }
 
@@ -114,6 +115,8 @@ def reproduce(
     if chosen.kept and (beside / "sweep.json").exists():
         opened.take(Store(beside), keys)
     if compute:
+        if chosen.fetch is not None and not all(opened.has(key) for key in keys):
+            chosen.fetch(scale)
         summary = sweep(
             runs, store, n_jobs=n_jobs, scheduler=scheduler, name=f"{name} {scale}", progress=progress
         )
@@ -175,9 +178,12 @@ def _write(
         "tables": list(found.tables),
         "figures": list(found.figures),
         "notes": list(found.notes),
+        "own_page": chosen.own_page,
     }
     path = folder / f"{chosen.name}.json"
     save_json(path, KIND, VERSION, findings)
     written.append(str(path))
+    if chosen.own_page:
+        written.append(str(write_own_page(folder, chosen.name)))
     written.append(str(write_page(folder, list(EXPERIMENTS))))
     return written
