@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _UTILITIES = (0.5, 1.0, 1.5)  # bits
 _FIGURE = "information-plane.png"
-_QUICK = ("exact", "submodular")
 _N_POINTS = 24  # of the proved trade-off, where not every method is asked for
 
 
@@ -76,7 +75,12 @@ def demo(
     from .output import print_json
 
     begun = time.perf_counter()
-    methods = [method for method in METHODS if method != "auto" and (every or method in _QUICK)]
+    # Those that prove, and those that need no start, take no time.
+    methods = [
+        name
+        for name, row in METHODS.items()
+        if name != "auto" and (every or row.proof == "sought" or not row.starts)
+    ]
     table: list[Protected] = []
     results = _run_all(methods, seed, n_jobs, path, every, lambda: table.append(protect_adult(seed, output)))
     if as_json:
@@ -132,6 +136,7 @@ def _leave_interrupts_to_parent() -> None:
 def _run(task: tuple[str, int, bool]) -> _Result:
     from ..datasets import paper_joint
     from ..discrete.compare import method_settings
+    from ..discrete.methods import METHODS
     from ..discrete.solve import frontier
     from ..tradeoff import TRIVIAL_METHODS
 
@@ -140,7 +145,7 @@ def _run(task: tuple[str, int, bool]) -> _Result:
     if every:
         settings = method_settings(method, joint)
     else:
-        settings = {"n_points": _N_POINTS} if method == "exact" else {}
+        settings = {"n_points": _N_POINTS} if METHODS[method].proof else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table has a column for it
         common: dict[str, Any] = {"method": method, "n_jobs": 1, "progress": False}
