@@ -144,6 +144,9 @@ def test_models_saved_again_hold_the_same(name: str, folder: Any, tmp_path: Path
     (manifest, weights), (again, new) = stored(before), stored(tmp_path / "again")
     if "align" in again["payload"]["settings"]:  # a setting that these files did not have
         assert again["payload"]["settings"].pop("align") is False
+    if (price := "scaling.code_price") in new:  # nor a price of code; encoders do not need one
+        assert again["payload"]["weights"]["shapes"].pop(price) == []
+        assert float(new.pop(price)) == pytest.approx(0.004)
     assert again == manifest
     assert new.keys() == weights.keys()
     assert all(np.array_equal(new[key], weights[key]) for key in weights)

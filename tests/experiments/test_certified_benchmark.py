@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import subprocess
 import sys
 import tarfile
@@ -215,7 +216,7 @@ def test_smoke_scale_writes_a_page_of_its_own(tmp_path: Path) -> None:
     assert page.startswith("# Public tables released with a guarantee")
     assert page.index("CC BY 4.0") < page.index("Heritage Health is left out") < page.index("| where |")
     assert "| CertifiedFunnel | 0.05 bit: refused |" in page
-    assert "about 750 would be needed" in page
+    assert re.search(r"about \d+ would be needed", page)
     assert "| FARE | 0.148 | 0.7505 | Heritage Health, theirs |" in page
     whole = (tmp_path / "results" / "README.md").read_text(encoding="utf-8")
     assert "On a page of its own: [certified.md](certified.md)." in whole
