@@ -5,7 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from privacyfunnel.certified.boosting import LEAST_IN_LEAF, RATE, RIDGE, Trees, boosted, softmax
+from privacyfunnel.certified.boosting import (
+    LEAST_IN_LEAF,
+    MOST_STEP,
+    RATE,
+    RIDGE,
+    Trees,
+    _values,
+    boosted,
+    softmax,
+)
 from privacyfunnel.certified.predictor import Predictor
 
 
@@ -83,6 +92,20 @@ def test_values_rest_on_twenty_records_and_are_rounded_to_two_of_them():
     assert few > 30
 
 
+def test_one_record_moves_a_value_by_a_unit_at_most():
+    """Also where a sure model is wrong about a whole leaf and one record of it is undecided."""
+    for n in (40, 200, 5_000):
+        shares = np.append(np.full(n, 1e-3), 0.5)
+        both = []
+        for told in (np.ones(n + 1), np.append(np.ones(n), 0.0), np.ones(n)):
+            p = shares[: len(told)]
+            both.append([(told - p).sum(), (p * (1 - p)).sum(), len(told)])
+        values = _values(np.array(both), 1)[:, 0]
+        unit = 2.0 ** np.ceil(np.log2(2 * RATE / (both[2][1] + RIDGE)))
+        assert np.abs(values - values[0]).max() <= unit
+        assert np.abs(values).max() <= RATE * MOST_STEP + unit / 2
+
+
 def test_questions_are_at_nobodys_number():
     points, classes = crossed()
     model, _ = Predictor.cross_fit(points, classes, 2, np.random.default_rng(0))
@@ -112,6 +135,7 @@ def test_a_model_is_read_as_it_was_written_and_older_ones_without_trees_too():
         ("questions", lambda values: values.__setitem__(0, 3)),
         ("values", lambda values: values.pop()),
         ("values", lambda values: values.__setitem__(0, float("nan"))),
+        ("values", lambda values: values.__setitem__(0, 1e308)),
     ],
 )
 def test_damaged_trees_are_refused(name, change):
@@ -121,3 +145,17 @@ def test_damaged_trees_are_refused(name, change):
     change(written["trees"][name]["values"])
     with pytest.raises(ValueError, match=r"trees of the predictor|array of numbers|not finite"):
         Predictor.from_dict(written)
+
+
+def test_trees_without_questions_and_weights_beyond_numbers_are_refused():
+    points, classes = crossed(2_000)
+    model, _ = Predictor.cross_fit(points, classes, 2, np.random.default_rng(0))
+    n = len(model.trees.asked)
+    empty = {"asked": {"shape": [n, 0], "values": []}, "values": {"shape": [n, 1, 1], "values": [0.0] * n}}
+    for change in (
+        {"trees": {**model.trees.to_dict(), **empty}},
+        {"width": {"shape": [3], "values": [1.0, 0.0, 1.0]}},
+        {"intercept": {"shape": [2], "values": [1e308, 0.0]}},
+    ):
+        with pytest.raises(ValueError, match=r"trees of the predictor|no probabilities"):
+            Predictor.from_dict({**model.to_dict(), **change})

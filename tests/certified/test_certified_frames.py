@@ -238,6 +238,8 @@ def test_arrays_are_saved_too(tmp_path):
     [
         lambda data: data["payload"].pop("cells"),
         lambda data: data["payload"]["cells"]["centres"]["values"].pop(),
+        lambda data: data["payload"]["cells"]["centres"].update(shape=[1, -1]),
+        lambda data: data["payload"]["cell_points"].update(shape=[-1, 1]),
         lambda data: data["payload"]["p_cells"]["values"].pop(),
         lambda data: data["payload"]["mechanism"]["probabilities"].__setitem__(0, 2.0),
         lambda data: data.update(version=99),
@@ -252,6 +254,21 @@ def test_a_damaged_rule_is_refused(funnel, tmp_path, change):
     path.write_text(json.dumps(document))
     with pytest.raises(FileFormatError, match=r"rule\.json"):
         pf.load(tmp_path / "rule")
+
+
+def test_a_tree_that_leads_nowhere_is_refused(tmp_path):
+    """A child that comes before its parent would go round in circles."""
+    frame, path = people(1_500), tmp_path / "rule" / "rule.json"
+    tree = CertifiedFunnel(0.3, cells="tree", random_state=0).fit(frame, private="sex", task="rich")
+    tree.save(tmp_path / "rule", part="release")
+    assert np.array_equal(pf.load(tmp_path / "rule").cells_of(frame), tree.rule_.cells_of(frame))
+    written = path.read_text()
+    for column, value in [(0, 99), (0, -1), (2, 0), (2, 9_999), (3, -1), (3, 1.5), (4, 9_999), (4, -2)]:
+        document = json.loads(written)
+        document["payload"]["cells"]["nodes"]["values"][column] = value
+        path.write_text(json.dumps(document))
+        with pytest.raises(FileFormatError, match="the nodes of the tree are damaged"):
+            pf.load(tmp_path / "rule")
 
 
 def test_batches_are_released_as_frames_are(funnel, tmp_path):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from populations import graded, hostile
 
 from privacyfunnel.certified import CertifiedFunnel
 from privacyfunnel.certified.streamed import BLOCK, Draws
-from privacyfunnel.errors import InfeasibleError, InvalidInputError
+from privacyfunnel.errors import DataFileError, InfeasibleError, InvalidInputError
 
 
 def people(n=9_000, seed=0):
@@ -157,6 +158,56 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path, monkeypatch
     CertifiedFunnel(0.3, random_state=0).fit(table.to_reader(500), private="sex")
     with pytest.raises(InvalidInputError):
         CertifiedFunnel(0.3, random_state=0).fit(table.to_reader(500), private="sex", task="pay")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_batches_with_dictionaries_of_their_own():
+    frame = people(3_000)
+    kind = pa.schema([("job", pa.dictionary(pa.int8(), pa.string())), ("sex", pa.string())])
+    parts = [frame[:1_000], frame[1_000:2_000].query("job != 'cook'"), frame[2_000:]]
+    batches = [
+        batch
+        for part in parts
+        for batch in pa.table({name: pa.array(part[name]) for name in kind.names}).cast(kind).to_batches()
+    ]
+    reader = pa.RecordBatchReader.from_batches(kind, batches)
+    funnel = CertifiedFunnel(0.3, random_state=0, n_cells=6).fit(reader, private="sex")
+    again = CertifiedFunnel(0.3, random_state=0, n_cells=6).fit(
+        ds.dataset(pa.Table.from_batches(batches)), private="sex"
+    )
+    assert np.array_equal(funnel.held_out_.counts, again.held_out_.counts)
+    assert funnel.release_stream(pa.Table.from_batches(batches)).schema.types == kind.types[:1]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is full")
+def test_no_room_for_a_copy_is_one_sentence(monkeypatch):
+    full = Path("/dev/full").open("r+b", buffering=0)  # noqa: SIM115
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda: full)
+    with pytest.raises(DataFileError, match=r"no room for a copy of them in .*No space left"):
+        CertifiedFunnel(0.3).fit(pa.Table.from_pandas(people(500)).to_reader(), private="sex")
+
+
+KILLED = """
+import os, signal, sys, tempfile
+import pyarrow as pa
+from privacyfunnel.certified import CertifiedFunnel
+
+tempfile.tempdir = sys.argv[1]
+first = pa.record_batch({"a": [1, 2] * 50_000, "sex": ["m", "f"] * 50_000})
+
+def batches():
+    for _ in range(5):
+        yield first
+    os.kill(os.getpid(), signal.SIGKILL)
+
+CertifiedFunnel(0.3).fit(pa.RecordBatchReader.from_batches(first.schema, batches()), private="sex")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files without a name")
+def test_a_process_that_is_killed_leaves_no_records(tmp_path):
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], env=os.environ)
+    assert ended.returncode == -9
     assert list(tmp_path.iterdir()) == []
 
 

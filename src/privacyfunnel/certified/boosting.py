@@ -14,18 +14,22 @@ from typing import Any
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from .stored import numbers_from, numbers_to
+from .stored import all_below, numbers_from, numbers_to
 
 #: Questions of a tree, and the share of all questions that one may choose from.
 DEPTH, CHOICE = 4, 0.3
 #: How far a tree goes, and what its sums of second derivatives are raised by.
 RATE, RIDGE = 0.2, 5.0
+#: A leaf's sum of first derivatives, in sums of second ones, at most.
+MOST_STEP = 4.0
 #: A leaf of fewer records says nothing.
 LEAST_IN_LEAF = 20
 #: Where boosting may stop, in trees; with more scores a tree there are as many times fewer.
 STOPS = (25, 50, 100, 150)
 #: Questions, and classes of a task, beyond which there are no trees.
 MOST_QUESTIONS, MOST_BOOSTED = 1_000, 10
+#: Numbers of a file are below it, so that sums of them are numbers.
+MOST_WEIGHT = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +73,10 @@ class Trees:
         questions, asked, table = (numbers_from(values, name) for name in cls.__dataclass_fields__)
         found = cls(questions, asked.astype(np.intp), table)
         fits = questions.ndim == 2 and questions.shape[1] == 2 and asked.ndim == 2
-        fits = fits and asked.shape[1] <= 16 and table.ndim == 3 and table.shape[0] == len(asked)
+        fits = fits and 1 <= asked.shape[1] <= 16 and table.ndim == 3 and table.shape[0] == len(asked)
         fits = fits and table.shape[1:] == (2 ** asked.shape[1], n_scores(n_classes))
-        if not fits or not _within(questions[:, 0], n_columns) or not _within(asked, len(questions)):
+        fits = fits and np.abs(table).max(initial=0.0) < MOST_WEIGHT
+        if not fits or not all_below(questions[:, 0], n_columns) or not all_below(asked, len(questions)):
             raise ValueError("the trees of the predictor do not fit it.")
         return found
 
@@ -148,9 +153,10 @@ def _gain(sums: FloatArray, m: int) -> FloatArray:
 def _values(sums: FloatArray, m: int) -> FloatArray:
     """Of each leaf: a step towards its optimum, rounded; nothing where it has few records."""
     curve = sums[:, m : 2 * m] + RIDGE
-    # One record moves a value by RATE / curve at most.
+    steps = np.clip(sums[:, :m] / curve, -MOST_STEP, MOST_STEP)
+    # One record moves the sum by 1 and the curve by 1/4 at most, so a value by RATE (1 + |step| / 4) / curve.
     unit = 2.0 ** np.ceil(np.log2(2 * RATE / curve))
-    values = np.rint(RATE * sums[:, :m] / curve / unit) * unit
+    values = np.rint(RATE * steps / unit) * unit
     found: FloatArray = np.where(sums[:, -1:] >= LEAST_IN_LEAF, values, 0.0)
     return found
 
@@ -176,8 +182,3 @@ def _leaves(rows: IntArray, asked: IntArray) -> IntArray:
     for question in asked[1:]:
         leaf = 2 * leaf + rows[question]
     return leaf
-
-
-def _within(numbers: FloatArray, end: int) -> bool:
-    whole = np.asarray(numbers, dtype=np.float64)
-    return bool(np.all((whole >= 0) & (whole < end) & (whole == np.rint(whole))))

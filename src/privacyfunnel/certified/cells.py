@@ -17,7 +17,7 @@ from ..arrays import FloatArray, IntArray
 from ..errors import InvalidInputError, shortened
 from .held_out import coarse, group_means, spread_of
 from .predictor import ROUNDED, Predictor, rounded_spread
-from .stored import numbers_from, numbers_to
+from .stored import all_below, numbers_from, numbers_to
 
 #: A cell of fewer records is dissolved into the nearest.
 LEAST_IN_CELL = 20
@@ -60,6 +60,19 @@ class Space:
             return base
         shares = self.predictor(points) if predicted is None else predicted
         return np.hstack([base, self.weight * shares])
+
+    def makes(self, shape: tuple[int, ...], n_features: int) -> bool:
+        """Whether records of so many numbers have coordinates of this shape; an encoder is not asked."""
+        width = n_features
+        if self.origin is not None and self.directions is not None:
+            if self.origin.shape != (n_features,) or self.directions.shape[:-1] != (n_features,):
+                return False
+            width = self.directions.shape[-1]
+        if self.predictor is not None:
+            if self.predictor.centre.shape != (n_features,):
+                return False
+            width += self.predictor.n_classes
+        return shape == (width,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +161,8 @@ class Cells:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], encoder: Any = None) -> Cells:
-        """The inverse of `to_dict`; the encoder is read by the caller."""
+    def from_dict(cls, values: Mapping[str, Any], n_features: int, encoder: Any = None) -> Cells:
+        """The inverse of `to_dict`, for records of so many numbers; the encoder is read by the caller."""
 
         def array(name: str) -> FloatArray | None:
             return None if values[name] is None else numbers_from(values, name)
@@ -164,8 +177,10 @@ class Cells:
         nodes = array("nodes")
         if number.shape != (len(centres),) or set(number.tolist()) != set(range(int(number.max()) + 1)):
             raise ValueError("the numbers of the cells do not fit their centres.")
-        if nodes is not None and (nodes.ndim != 2 or nodes.shape[1] != 5):
+        if nodes is not None and not _is_tree(nodes, n_features, len(centres)):
             raise ValueError("the nodes of the tree are damaged.")
+        if nodes is None and encoder is None and not space.makes(centres.shape[1:], n_features):
+            raise ValueError("the centres of the cells do not fit the records.")
         return cls(str(values["kind"]), space, centres, number, nodes)
 
 
@@ -318,6 +333,20 @@ def _tree(
     raw = _leaves(nodes, points)
     n = int(leaf.sum())
     return Cells("tree", Space(), group_means(points, raw, n), np.arange(n), nodes), raw
+
+
+def _is_tree(nodes: FloatArray, n_columns: int, n_leaves: int) -> bool:
+    """Whether every way through the nodes of a file ends in a leaf: each leads to later ones alone."""
+    if nodes.ndim != 2 or nodes.shape[1] != 5 or not len(nodes):
+        return False
+    inner = np.flatnonzero(nodes[:, 4] == -1)
+    sides = nodes[inner, 2:4]
+    return (
+        all_below(np.delete(nodes[:, 4], inner), n_leaves)
+        and all_below(nodes[inner, 0], n_columns)
+        and all_below(sides, len(nodes))
+        and bool(np.all(sides > inner[:, None]))
+    )
 
 
 def _leaves(nodes: FloatArray, points: FloatArray) -> IntArray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS
-from .boosting import Trees, boosted, softmax, stops
+from .boosting import MOST_WEIGHT, Trees, boosted, softmax, stops
 from .stored import numbers_from, numbers_to
 
 #: Steps of a column of numbers, at most.
@@ -159,6 +159,9 @@ class Predictor:
             raise ValueError("the arrays of the predictor do not fit each other.")
         if k and not (0 <= found.steps[:, 0].min() <= found.steps[:, 0].max() < d):
             raise ValueError("a step of the predictor is in a column that is not there.")
+        largest = max(np.abs(part).max(initial=0.0) for part in (weights, intercept))
+        if not (np.all(width > 0) and largest < MOST_WEIGHT):
+            raise ValueError("the numbers of the predictor make no probabilities.")
         trees = values.get("trees")
         return found if trees is None else replace(found, trees=Trees.from_dict(trees, d, found.n_classes))
 

@@ -147,6 +147,13 @@ class CertifiedRule:
                 f"release: records must be one of {', '.join(map(repr, RECORDS))}; it is {records!r}.",
                 names=("records",),
             )
+        if isinstance(id, str) and id in self.private_names:
+            # Rows that are alike would tell who shares the value.
+            raise InvalidInputError(
+                f"release: {id!r} is private, and people who share it would be drawn alike; name a column "
+                "that tells people apart.",
+                names=("id",),
+            )
         if is_spark(X) or is_dask(X):
             if self.tables is None:
                 raise InvalidInputError("release: this rule is for arrays; a frame of a cluster is none.")

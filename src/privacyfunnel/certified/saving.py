@@ -127,7 +127,7 @@ def rule_from_dict(values: Mapping[str, Any], folder: Path) -> CertifiedRule:
     reader: Reader = (FrameReader if given["kind"] == "frame" else ArrayReader).from_dict(given)
     written = require(values, "cells", dict)
     encoder = load(folder / ENCODER) if written["encoder"] else None
-    cells = Cells.from_dict(written, encoder)
+    cells = Cells.from_dict(written, reader.n_features, encoder)
     tables = None if values["tables"] is None else ColumnTables.from_dict(values["tables"])
     rule = CertifiedRule(
         reader,
@@ -140,6 +140,7 @@ def rule_from_dict(values: Mapping[str, Any], folder: Path) -> CertifiedRule:
         tables,
     )
     fits = rule.mechanism.n_x == cells.n_cells == len(rule.p_cells) == len(rule.cell_points)
+    fits = fits and rule.cell_points.shape[1:] == (reader.n_features,)
     if not fits or (tables is not None and tables.n_symbols != rule.n_symbols):
         raise FileFormatError("cells, mechanism and tables do not fit each other.")
     if rule.mechanism.z_labels != tuple(range(rule.n_symbols)):

@@ -27,3 +27,8 @@ def numbers_from(data: Mapping[str, Any], name: str) -> FloatArray:
     if not np.isfinite(array).all():
         raise ValueError(f"{name!r} holds numbers that are not finite.")
     return array
+
+
+def all_below(numbers: FloatArray, end: int) -> bool:
+    """Whether these are whole numbers from 0 to end − 1."""
+    return bool(np.all((numbers >= 0) & (numbers < end) & (numbers == np.rint(numbers))))

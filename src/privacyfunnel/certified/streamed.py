@@ -21,12 +21,12 @@ import numpy as np
 from ..alphabet import as_names, factorise
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..attributes import Attribute, read_attributes
-from ..errors import InvalidInputError, shortened
-from ..files import TableFile, open_table
+from ..errors import DataFileError, InvalidInputError, shortened
+from ..files import TableFile
 from ..files.typed import guessed_types, typed
 from ..progress import progress_bar
-from ..sources import is_streamed
-from ..streams import can_read_again, open_any
+from ..sources import Source, is_streamed
+from ..streams import StreamTable, can_read_again, open_any
 from .material import Material
 from .readers import Reader
 from .reading import LEAST_IN_CLASS, MOST_SHAPING, SOLVING_SHARE, Private, Read, copies_of, read_task
@@ -337,14 +337,32 @@ def _batches(table: TableFile, report: Any) -> Iterator[Any]:
 
 
 def _readable_twice(table: TableFile, files: ExitStack) -> TableFile:
-    """The table, or where it can be read only once a copy in a temporary file that is gone afterwards."""
+    """The table, or where it can be read only once a copy in a temporary file.
+
+    It has no name, so that nothing is left of it when the process ends, however it ends.
+    """
     if can_read_again(table):
         return table
     import pyarrow as pa
 
-    folder = files.enter_context(tempfile.TemporaryDirectory(prefix="privacyfunnel-"))
-    path = os.path.join(folder, "records.arrow")
-    with pa.ipc.new_file(path, table.schema()) as writer:
-        for batch in table.batches():
-            writer.write_batch(batch)
-    return open_table(path)
+    schema, file = table.schema(), tempfile.TemporaryFile()  # noqa: SIM115
+    files.callback(file.close)
+    try:
+        # A stream, and not a file of Arrow: batches may come with dictionaries of their own.
+        with pa.ipc.new_stream(file, schema) as writer:
+            for batch in table.batches():
+                writer.write_batch(batch)
+        file.flush()
+    except OSError as error:
+        raise DataFileError(
+            "fit: these records can be read only once, and there is no room for a copy of them in "
+            f"{tempfile.gettempdir()} ({error.strerror or error}); set TMPDIR to another folder, or pass a "
+            "file."
+        ) from None
+
+    def read(names: Sequence[str]) -> Iterator[Any]:
+        file.seek(0)
+        with pa.ipc.open_stream(file) as reader:
+            yield from reader
+
+    return StreamTable(Source(table.path, schema, read, again=True))
