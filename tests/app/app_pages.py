@@ -64,7 +64,10 @@ class Page:
 
     def follow(self) -> list[dict[str, Any]]:
         """All progress, until the work ends."""
-        return [json.loads(line) for line in self.get(self.at("progress")).text.splitlines() if line]
+        told: list[dict[str, Any]] = []
+        while not told or "end" not in told[-1]:  # the script asks again, too
+            told += [json.loads(line) for line in self.get(self.at("progress")).text.splitlines() if line]
+        return told
 
     def does(self, screen: str, **form: str) -> str:
         """Ask for work and wait for it; what the screen then says."""

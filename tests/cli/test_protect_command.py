@@ -336,3 +336,23 @@ def test_large_tables_are_read_batch_by_batch(
     assert set(released["code"]) == {"007", "010"}
     ended = pfunnel("protect", source, "--private", "height", "-o", tmp_path / "b.csv")
     assert (ended.code, "there is no column 'height'" in ended.err) == (2, True)
+
+
+def test_a_card_takes_no_name_for_markup_and_says_no_minus_nothing() -> None:
+    from privacyfunnel.cli.protected import card_of
+
+    odd = "a|b <script>"
+    values = {
+        "leakage": "success",
+        "certificate": {odd: 0.75},
+        "output": "safe.csv",
+        "verdict": f"Nobody guesses {odd}.",
+        "confidence": 0.95,
+        "n_certifying": 100,
+        "keep": [odd],
+        "kept_by_column": {odd: -0.0},
+    }
+    card = card_of(values)
+    assert "| a\\|b \\<script\\> | 0 % |" in card
+    assert card.count("\\<script\\>") == 4
+    assert "<script>" not in card

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ class Desk:
     n_choices : frontiers that were computed on these records
     copied : whether the table is an upload
     limit : how often anybody may be right, if one was set
-    unfinished : a folder to be removed where writing is cancelled
+    unfinished : a folder to be removed where writing ends too early
     message, notes : why work failed, and what it warned of
     """
 
@@ -101,6 +102,7 @@ class Desk:
             return
         work, after, self.work, self.after = self.work, self.after, None, None
         self.notes = work.notes
+        self._tidy()
         if work.state == "done" and after is not None:
             after(work.result)
         else:
@@ -110,6 +112,13 @@ class Desk:
         for work in (self.work, self.behind):
             if work is not None:
                 work.cancel()
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Remove what writing has left behind that ended too early: cancelled, killed, or with the server."""
+        if self.unfinished is not None:
+            shutil.rmtree(self.unfinished, ignore_errors=True)
+            self.unfinished = None
 
 
 class Desks:

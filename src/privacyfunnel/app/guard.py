@@ -95,6 +95,9 @@ class Guard:
             return 421, "This address is not the app's; open the one that pfunnel app printed."
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site", "same-origin")
+        # So the browser comes from the file with the address; the page holds nothing by itself.
+        if site == "cross-site" and scope["path"] == "/" and headers.get("sec-fetch-mode") == "navigate":
+            site = "none" if headers.get("sec-fetch-dest") == "document" else site
         if site not in ("same-origin", "none") or origin not in (
             None,
             *(f"http://{host}" for host in self.hosts),

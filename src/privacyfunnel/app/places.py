@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -11,6 +12,8 @@ from pathlib import Path
 from ..errors import InvalidInputError, shortened
 from ..files import file_kind
 
+#: What the temporary folders of uploads begin with.
+PREFIX = "pfunnel-app-"
 #: Bytes of an upload, at most: larger tables are opened by path.
 MOST_UPLOAD = 256 << 20
 #: Cells of an uploaded Parquet file, at most: a few bytes of it may stand for thousands of millions.
@@ -25,6 +28,8 @@ class Places:
         if not self.folder.is_dir():
             raise InvalidInputError(f"{folder}: there is no such folder; name one.")
         self._uploads: Path | None = None
+        self._lock = -1
+        _remove_abandoned()
 
     def table(self, name: str) -> str:
         """The path of a table inside the folder, or of an upload."""
@@ -55,7 +60,12 @@ class Places:
     def _inside(self, name: str) -> Path:
         if not name.strip() or "\0" in name:
             raise InvalidInputError("Name a file; nothing was named.")
-        path = Path(os.path.realpath(self.folder / os.path.expanduser(name.strip())))
+        try:
+            name.encode()  # so that a sentence about it can be sent
+            path = Path(os.path.realpath(self.folder / os.path.expanduser(name.strip())))
+            path.exists()
+        except (OSError, UnicodeError):
+            raise InvalidInputError(f"{shortened(name)}: no file can have this name; name another.") from None
         if path != self.folder and self.folder not in path.parents:
             raise InvalidInputError(
                 f"{shortened(name)}: this lies outside {self.folder}; start the app there with --folder."
@@ -69,7 +79,8 @@ class Places:
         if size is not None and (not size.isdigit() or int(size) > MOST_UPLOAD):
             raise self.too_large()
         if self._uploads is None:
-            self._uploads = Path(tempfile.mkdtemp(prefix="pfunnel-app-"))
+            self._uploads = Path(tempfile.mkdtemp(prefix=PREFIX))
+            self._lock = _locked(self._uploads)
         handle, name = tempfile.mkstemp(suffix=ending, dir=self._uploads)
         written = 0
         try:
@@ -91,6 +102,9 @@ class Places:
         if self._uploads is not None:
             shutil.rmtree(self._uploads, ignore_errors=True)
             self._uploads = None
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def too_large(self) -> InvalidInputError:
         """What is said of an upload that is."""
@@ -98,6 +112,34 @@ class Places:
             f"An upload may have {MOST_UPLOAD >> 20} MB at most; put the file into {self.folder} and open it "
             "by its name."
         )
+
+
+def _locked(folder: Path) -> int:
+    """A handle that holds a folder as long as this process lives; -1 where another has it, or none can."""
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except (ImportError, OSError):
+        return -1
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return -1
+    return handle
+
+
+def _remove_abandoned() -> None:
+    """Remove the uploads of an app that was killed, and could not."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if folder.stat().st_uid != os.getuid():
+                continue
+            handle = _locked(folder)
+            if handle >= 0:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(handle)
 
 
 def _check_parquet(name: str) -> None:

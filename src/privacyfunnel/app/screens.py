@@ -197,7 +197,7 @@ def sentence(choice: Choice, at: int) -> str:
 
 def _move(desk: Desk, form: dict[str, str]) -> Response:
     at = form.get("at", "")
-    if desk.choice is None or not at.isascii() or not at.isdigit() or int(at) > STEPS:
+    if desk.choice is None or not at.isascii() or not at.isdigit() or len(at) > 3 or int(at) > STEPS:
         raise InvalidInputError("The slider has no such place; load the page again.")
     if int(at) != desk.at:
         desk.at, desk.report, desk.taken = int(at), None, None
@@ -280,14 +280,16 @@ def _start_take(desk: Desk, form: dict[str, str], places: Places) -> None:
         raise InvalidInputError("Choose CSV or Parquet, and one of the databases.")
     folder = places.new_folder(form.get("folder", ""))
     key, person = form.get("key", "").strip(), form.get("id", "")
-    wanted = Wanted(str(folder), form_kind, places.existing(key) if key else None, person or None, dialect)
+    key_file = places.existing(key) if key else None
+    unfinished = staging(str(folder))
+    wanted = Wanted(str(folder), unfinished, form_kind, key_file, person or None, dialect)
     if wanted.id is not None and wanted.id not in desk.columns:
         raise InvalidInputError("The column that tells people apart is not in the table; choose one that is.")
-    desk.unfinished = str(staging(wanted.folder))
 
     def after(found: Any) -> None:
-        desk.taken, desk.unfinished = found, None
+        desk.taken = found
 
+    desk.unfinished = unfinished
     desk.start("take", after, take, desk.asked, desk.choice, desk.at, desk.report, verdicts_of(desk), wanted)
 
 

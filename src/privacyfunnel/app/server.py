@@ -7,10 +7,13 @@ import contextlib
 import json
 import os
 import secrets
-import shutil
+import signal
 import socket
+import tempfile
+import threading
 import webbrowser
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -31,6 +34,8 @@ from .work import warm_up
 MOST_FORM = 1 << 20
 #: Seconds between two lines of progress.
 PACE = 0.2
+#: Lines of one answer: a browser has six connections for all tabs, and each must get its turn.
+MOST_LINES = 10
 #: Seconds between two looks for desks that nobody uses any more.
 TIDY = 20.0
 
@@ -91,7 +96,12 @@ class App:
         ending = request.headers.get("x-pfunnel-ending", "").lower()
         size = request.headers.get("content-length")
         path = await self.places.upload(ending, size, request.stream())
-        return screens.show(self._opened(path, f"uploaded table{ending}", copied=True), "look")
+        try:
+            desk = self._opened(path, f"uploaded table{ending}", copied=True)
+        except BaseException:
+            os.unlink(path)
+            raise
+        return screens.show(desk, "look")
 
     def _opened(self, path: str, shown: str, *, copied: bool = False) -> Desk:
         table = open_table(path)
@@ -110,25 +120,25 @@ class App:
         screen = desk.doing
         await asyncio.to_thread(desk.cancel)
         desk.settle()
-        if desk.unfinished is not None:
-            shutil.rmtree(desk.unfinished, ignore_errors=True)
         return screens.show(desk, screen or "look")
 
     async def progress(self, request: Request) -> Response:
-        """Lines of JSON while work is done; the tab that watches keeps its desk."""
+        """Lines of JSON while work is done; the tab that watches keeps its desk, and asks again."""
         desk = self._desk(request)
         behind = request.url.path.endswith("/behind")
         work = desk.behind if behind else desk.work
         screen = "look" if behind else desk.doing
 
         async def lines() -> AsyncIterator[str]:
-            while work is not None and work.running:
+            for _ in range(MOST_LINES):
+                if work is None or not work.running:
+                    yield json.dumps({"end": f"/desk/{desk.name}/{screen}"}) + "\n"
+                    return
                 seconds = f"{work.seconds} s" if work.seconds else ""
                 yield json.dumps({"text": work.text, "done": work.done, "total": work.total, "time": seconds})
                 yield "\n"
                 self.desks.get(desk.name)
                 await asyncio.sleep(PACE)
-            yield json.dumps({"end": f"/desk/{desk.name}/{screen}"}) + "\n"
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
@@ -231,6 +241,32 @@ def serve(
             timeout_graceful_shutdown=3,
         )
         announce(address)
-        if browser:
-            webbrowser.open(address)
-        uvicorn.Server(config).run(sockets=[listening])
+        with _end_with_the_terminal(), tempfile.TemporaryDirectory(prefix="pfunnel-open-") as private:
+            if browser:
+                webbrowser.open(_file_that_leads_to(address, private))
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def _file_that_leads_to(address: str, private: str) -> str:
+    """The address of a page that only this user reads: what a browser is started with all users can list."""
+    path = Path(private) / "open.html"
+    path.write_text(
+        f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={address}">'
+        f'<title>privacyfunnel</title><a href="{address}">Open the page</a>\n',
+        encoding="utf-8",
+    )
+    return path.as_uri()
+
+
+@contextlib.contextmanager
+def _end_with_the_terminal() -> Iterator[None]:
+    """A terminal that is closed ends the app as Ctrl+C does: copies are removed."""
+    ours = hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # which is what nohup is for
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
 from typing import Any
 
-from ..errors import InvalidInputError
+from ..errors import DataFileError, InvalidInputError, PrivacyFunnelError
 from ..sql import DIALECTS
 from .choosing import Choice, Stop
 from .jobs import CONFIDENCE, Asked, chosen_funnel, chosen_mechanism
@@ -25,8 +26,8 @@ class Wanted:
 
     Attributes
     ----------
-    folder : str
-        New or empty; nothing is written anywhere else.
+    folder, unfinished : str
+        New or empty; and beside it, where everything lies until all of it is there.
     form : "csv" or "parquet"
     key, id : str, optional
         A key file and the column that tells people apart: one stable draw for each.
@@ -34,6 +35,7 @@ class Wanted:
     """
 
     folder: str
+    unfinished: str
     form: str
     key: str | None
     id: str | None
@@ -58,22 +60,29 @@ def take(asked: Asked, choice: Choice, at: int, report: Any, verdicts: Any, want
         raise InvalidInputError(
             "A key and the column that tells people apart go together; name both, or none."
         )
-    unfinished = staging(wanted.folder)
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
+    unfinished = Path(wanted.unfinished)
     try:
+        unfinished.mkdir()
         taken = _written(unfinished, asked, choice, at, report, verdicts, wanted)
         os.replace(unfinished, wanted.folder)  # all of it appears at once
+    except OSError as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if isinstance(error, PrivacyFunnelError):
+            raise
+        raise DataFileError(
+            f"{wanted.folder}: it cannot be written ({error.strerror or type(error).__name__}); name another "
+            "folder."
+        ) from None
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     return taken
 
 
-def staging(folder: str) -> Path:
-    """Where files are written until all of them are there; whoever cancels removes it."""
+def staging(folder: str) -> str:
+    """Where files are written until all of them are there, by one tab alone; whoever cancels removes it."""
     path = Path(folder)
-    return path.with_name(f".{path.name}.unfinished")
+    return str(path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished"))
 
 
 def _written(
@@ -166,9 +175,11 @@ def _sql(mechanism: Any, asked: Asked, wanted: Wanted) -> str:
 
 def _guarantee(choice: Choice, stop: Stop) -> str:
     """The certificate without any private value."""
+    from ..report.card import plain
+
     unit = " bit" if choice.measure == "information" else ""
     guesses = [
-        f"- Nobody is right about {name} more often than {100 * min(value, 1.0):.1f} % of the time."
+        f"- Nobody is right about {plain(name)} more often than {100 * min(value, 1.0):.1f} % of the time."
         for name, value in stop.guess.items()
     ]
     return "\n".join(
@@ -179,7 +190,7 @@ def _guarantee(choice: Choice, stop: Stop) -> str:
             "person from the same population and nothing else:",
             "",
             *guesses,
-            f"- At most {stop.at_most:.4g}{unit} ({choice.measure}) is told about {choice.private}.",
+            f"- At most {stop.at_most:.4g}{unit} ({choice.measure}) is told about {plain(choice.private)}.",
             "",
             f"Certified by {choice.n_held_out:,} records that had no part in making the rule, for all places "
             "of the slider together, so that it holds for the one that was chosen after looking. Each of "

@@ -42,8 +42,8 @@ def print_protected(values: dict[str, Any]) -> None:
     facts += [
         (
             "Kept",
-            f"{100 * max(values['variance_kept'], 0):.0f} % of the variance",
-            "; ".join(f"{name} {100 * max(share, 0):.0f} %" for name, share in kept),
+            f"{100 * max(0, values['variance_kept']):.0f} % of the variance",
+            "; ".join(f"{name} {100 * max(0, share):.0f} %" for name, share in kept),
         ),
         *kept_facts(values["kept"], " × ".join(values["private"]), values["chance"]),
         (
@@ -74,18 +74,22 @@ def _limit(values: dict[str, Any], value: float) -> str:
 
 
 def card_of(values: dict[str, Any]) -> str:
+    """A release card in Markdown, in which no name of a column is taken for markup."""
+    from ..report.card import plain
+
     what = {
         "information": "nobody learns more than {} about it",
         "success": "nobody guesses it right more often than {} of the time",
         "parity": "no decision treats two of its groups more than {} apart",
     }[values["leakage"]]
     guaranteed = [
-        f"- {name}: {what.format(_limit(values, value))}" for name, value in values["certificate"].items()
+        f"- {plain(name)}: {what.format(_limit(values, value))}"
+        for name, value in values["certificate"].items()
     ]
     lines = [
-        f"# Release card: {os.path.basename(values['output'])}",
+        f"# Release card: {plain(os.path.basename(values['output']))}",
         "",
-        values["verdict"],
+        plain(values["verdict"]),
         "",
         f"Guaranteed with {100 * values['confidence']:g} % confidence, against every adversary, by "
         f"{values['n_certifying']:,} records that had no part in making the rule:",
@@ -99,13 +103,16 @@ def card_of(values: dict[str, Any]) -> str:
         "were drawn from, are shared by 10 records or more.",
         "",
         *(
-            [f"Handed out as they are, without any guarantee: {', '.join(values['keep'])}.", ""]
+            [f"Handed out as they are, without any guarantee: {', '.join(map(plain, values['keep']))}.", ""]
             if values["keep"]
             else []
         ),
         "| column | variance kept |",
         "|---|---|",
-        *[f"| {name} | {100 * max(share, 0):.0f} % |" for name, share in values["kept_by_column"].items()],
+        *[
+            f"| {plain(name)} | {100 * max(0, share):.0f} % |"
+            for name, share in values["kept_by_column"].items()
+        ],
         "",
     ]
     return "\n".join(lines)

@@ -67,13 +67,13 @@ def _headline(report: AuditReport) -> list[Finding]:
 
 def card_markdown(card: Mapping[str, Any]) -> str:
     """The card as a page of Markdown."""
-    lines = [part for one in card["summary"] for part in (_text(one), "")]
-    lines += [f"# Release card: {_text(card['name'])}", ""]
-    lines += [f"**Mechanism.** {_text(card['mechanism'])}"]
+    lines = [part for one in card["summary"] for part in (plain(one), "")]
+    lines += [f"# Release card: {plain(card['name'])}", ""]
+    lines += [f"**Mechanism.** {plain(card['mechanism'])}"]
     if card["verdicts"]:
-        lines += _section("Verdict", (_text(one["sentence"]) for one in card["verdicts"]))
+        lines += _section("Verdict", (plain(one["sentence"]) for one in card["verdicts"]))
     if card["beside"]:
-        lines += _section("What is handed out beside the release", map(_text, card["beside"]))
+        lines += _section("What is handed out beside the release", map(plain, card["beside"]))
     lines += _section("Numbers", ())
     lines += [
         "= exact, ≥ lower bound (another adversary may reach more), ≤ upper bound, ≈ estimate.",
@@ -86,19 +86,19 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         size = "–" if one.n_samples is None else f"{one.n_samples:,}"
         cells = [one.quantity, one.attribute, one.source, wording.view(one.on), wording.signed(one)]
         cells += [_level(one), size, "–" if one.seed is None else str(one.seed)]
-        lines.append("| " + " | ".join(map(_text, cells)) + " |")
+        lines.append("| " + " | ".join(map(plain, cells)) + " |")
     data = card["data"]
-    of = f"{data['of']}; private: {_text(', '.join(data['private']) or 'not named')}"
-    prints = [f"fingerprint of {_text(name)}: `{digest}`" for name, digest in data["fingerprint"].items()]
+    of = f"{data['of']}; private: {plain(', '.join(data['private']) or 'not named')}"
+    prints = [f"fingerprint of {plain(name)}: `{digest}`" for name, digest in data["fingerprint"].items()]
     lines += _section("Data", [of, *prints])
-    lines += _section("What was audited", map(_text, card["audited"]))
-    lines += _section("What was not audited", map(_text, card["not_audited"]))
-    lines += _section("Limits", (f"**{name}.** {_text(words)}" for name, words in card["limits"].items()))
+    lines += _section("What was audited", map(plain, card["audited"]))
+    lines += _section("What was not audited", map(plain, card["not_audited"]))
+    lines += _section("Limits", (f"**{name}.** {plain(words)}" for name, words in card["limits"].items()))
     settings = {**card["settings"], **card["versions"]}
     shown = {
         name: ", ".join(map(str, one)) if isinstance(one, list) else one for name, one in settings.items()
     }
-    lines += _section("Settings", (f"{_text(name)}: {_text(value)}" for name, value in shown.items()))
+    lines += _section("Settings", (f"{plain(name)}: {plain(value)}" for name, value in shown.items()))
     return "\n".join(lines) + "\n"
 
 
@@ -141,6 +141,6 @@ def _level(finding: Finding) -> str:
     )
 
 
-def _text(value: object) -> str:
+def plain(value: object) -> str:
     """A value as plain text in Markdown: nothing in it is taken for markup."""
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(str(value).split()))

@@ -5,6 +5,7 @@ const told = document.getElementById("told");
 const place = new URLSearchParams(location.hash.slice(1));
 const token = place.get("token") || "";
 let latest = 0;
+const SILENT = "<p class=\"error\">The app does not answer; is it still running?</p>";
 
 function ask(url, options = {}) {
   const headers = { ...options.headers, "X-Pfunnel-Token": token };
@@ -37,7 +38,7 @@ async function swap(url, options, target = main) {
     if (answer.ok && target === main) settle();
     return answer.ok;
   } catch {
-    fill(told, "<p class=\"error\">The app does not answer; is it still running?</p>");
+    fill(told, SILENT);
     return false;
   } finally {
     main.removeAttribute("aria-busy");
@@ -55,26 +56,30 @@ function settle() {
   if (work) follow(work);
 }
 
+// One answer tells some lines, then it is asked again: a browser has few connections for a server.
 async function follow(work) {
   const text = work.querySelector("#work-text");
   const bar = work.querySelector("#work-bar");
-  const reader = (await ask(work.dataset.follow)).body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done || !work.isConnected) break;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop();
-    for (const line of lines.filter(Boolean)) {
-      const step = JSON.parse(line);
-      if (step.end && work.dataset.ended) return ended(work, text, bar);
-      if (step.end) return work.isConnected && swap(step.end);
-      text.textContent = [step.text, step.time].filter(Boolean).join(" · ");
-      if (step.total) bar.max = step.total, bar.value = Math.min(step.done, step.total);
-      else bar.removeAttribute("value");
+  while (work.isConnected) {
+    const answer = await ask(work.dataset.follow).catch(() => null);
+    if (!answer || !answer.ok) return fill(told, answer ? await answer.text() : SILENT);
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ; ) {
+      const { value, done } = await reader.read().catch(() => ({ done: true }));
+      if (done || !work.isConnected) break;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines.filter(Boolean)) {
+        const step = JSON.parse(line);
+        if (step.end && work.dataset.ended) return ended(work, text, bar);
+        if (step.end) return work.isConnected && swap(step.end);
+        text.textContent = [step.text, step.time].filter(Boolean).join(" · ");
+        if (step.total) bar.max = step.total, bar.value = Math.min(step.done, step.total);
+        else bar.removeAttribute("value");
+      }
     }
+    reader.cancel().catch(() => null);
   }
-  reader.cancel(); // a browser has few connections for a server
 }
 
 // Nothing is swapped by itself where somebody may be filling in a form.
