@@ -134,6 +134,20 @@ def test_key_and_ids_go_together() -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_a_column_that_people_share_is_no_id() -> None:
+    """Drawn by the public column, a release is a function of it and tells more than was computed."""
+    import polars as pl
+
+    one = mechanism(private_names=["sex"])
+    frame = pl.DataFrame({"letter": ["a", "b"], "sex": ["m", "f"], "person": [1, 2]})
+    assert one.release_frame(frame, key=KEY, id="person").height == 2
+    for name in ("letter", "sex"):
+        with pytest.raises(InvalidInputError, match="would be drawn alike; name a column that tells"):
+            one.release_frame(frame, key=KEY, id=name)
+        with pytest.raises(InvalidInputError, match="would be drawn alike"):
+            one.to_sql("people", dialect="duckdb", id=name)
+
+
 def test_a_key_is_made_once_and_never_replaced(tmp_path: Path) -> None:
     path = tmp_path / "owner.key"
     key = new_key(path)

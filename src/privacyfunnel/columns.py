@@ -18,7 +18,7 @@ from .alphabet import (
 from .arrays import IntArray, one_generator, random_order, uniform
 from .errors import InvalidInputError, shortened
 from .frames import BACKENDS, arrow_column, make_native, native_type, without_views
-from .keys import Draws
+from .keys import Draws, require_person
 from .spark import is_spark, release_spark
 from .sparse import SparseChannel
 from .unknown import Unknown, UnknownLetters, check_unknown
@@ -94,6 +94,7 @@ def release_frame(
     require_single_values(public, data.schema, "release_frame")
     if id is not None:
         require_columns((id,), data.columns, "release_frame")
+        require_person(id, (*public, *mechanism.private_names), "release_frame")
     private = [name for name in mechanism.private_names if name not in public]
     staying = {*kept_columns(keep, data.columns, public, private, "release_frame")}
     staying |= {name for name in private if keep_private} | {name for name in public if keep_public}

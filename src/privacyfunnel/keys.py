@@ -19,7 +19,7 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from os import PathLike
@@ -31,7 +31,7 @@ import numpy as np
 
 from .alphabet import is_missing
 from .arrays import FloatArray, SecretNumbers, one_generator, uniform
-from .errors import DataFileError, InvalidInputError
+from .errors import DataFileError, InvalidInputError, shortened
 
 #: Bytes of a key, as many as of the digest.
 KEY_BYTES = 32
@@ -121,6 +121,20 @@ def hmac_pads(key: bytes) -> tuple[bytes, bytes]:
     filled = checked_key(key).ljust(_BLOCK, b"\0")
     inner, outer = (bytes(byte ^ mask for byte in filled) for mask in (0x36, 0x5C))
     return inner, outer
+
+
+def require_person(id: Any, names: Iterable[str], where: str) -> None:
+    """Refuse for ids a column that the release is made from, or that is private.
+
+    People who share its value would be drawn alike: with the public column the release is no longer random
+    given it, and tells more than was computed.
+    """
+    if isinstance(id, str) and id in names:
+        raise InvalidInputError(
+            f"{where}: {shortened(id)} is public or private itself, and people who share a value of it would "
+            "be drawn alike; name a column that tells people apart.",
+            names=("id",),
+        )
 
 
 def keyed_uniform(ids: Sequence[Any], key: bytes, fingerprint: str) -> FloatArray:

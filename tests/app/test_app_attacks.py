@@ -151,8 +151,13 @@ def test_a_terminal_that_is_closed_removes_what_was_uploaded(people: Path, tmp_p
         base, token = json.loads(told)["address"].split("/#token=")
         headers = {"X-Pfunnel-Token": token, "X-Pfunnel-Ending": ".csv"}
         asking = urllib.request.Request(f"{base}/upload", people.read_bytes(), headers)
-        with urllib.request.urlopen(asking, timeout=60) as answer:
-            assert answer.status == 200
+        for left in (2, 1, 0):
+            try:
+                with urllib.request.urlopen(asking, timeout=60) as answer:
+                    assert answer.status == 200
+                break
+            except ConnectionResetError:  # seen once in thirty, on a busy machine
+                assert left
         assert list(temporary.glob(f"{places.PREFIX}*/*.csv"))
         process.send_signal(signal.SIGHUP)
         assert process.wait(60) == 0

@@ -17,7 +17,7 @@ from ..arrays import FloatArray, IntArray, uniform
 from ..channels import posterior
 from ..errors import InvalidInputError
 from ..frames import make_frame, read_frame
-from ..keys import Draws
+from ..keys import Draws, require_person
 from ..lazy import is_dask, release_dask
 from ..measured import Measured
 from ..mechanism import Rng, TableMechanism
@@ -147,13 +147,7 @@ class CertifiedRule:
                 f"release: records must be one of {', '.join(map(repr, RECORDS))}; it is {records!r}.",
                 names=("records",),
             )
-        if isinstance(id, str) and id in self.private_names:
-            # Rows that are alike would tell who shares the value.
-            raise InvalidInputError(
-                f"release: {id!r} is private, and people who share it would be drawn alike; name a column "
-                "that tells people apart.",
-                names=("id",),
-            )
+        require_person(id, (*self.private_names, *self.reader.names()), "release")
         if is_spark(X) or is_dask(X):
             if self.tables is None:
                 raise InvalidInputError("release: this rule is for arrays; a frame of a cluster is none.")

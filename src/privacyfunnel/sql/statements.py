@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..columns import kept_columns, public_columns
 from ..errors import InvalidInputError
-from ..keys import hmac_pads, keyed_uniform
+from ..keys import hmac_pads, keyed_uniform, require_person
 from ..unknown import Unknown, check_unknown
 from .dialects import SQLITE_FUNCTION, Dialect, Language, language
 from .rows import MechanismRows
@@ -83,6 +83,7 @@ def select(
     if random is not None and id is not None:
         raise InvalidInputError("to_sql: random and id both say where numbers come from; leave one out.")
     public = public_columns(mechanism, columns)
+    require_person(id, (*public, *mechanism.private_names), "to_sql")
     keep = kept_columns(keep, None, public, mechanism.private_names, "to_sql")
     if output in keep or len(set(keep)) < len(keep):
         raise InvalidInputError("to_sql: output and the names in keep must differ from each other.")
