@@ -38,6 +38,8 @@ PACE = 0.2
 MOST_LINES = 10
 #: Seconds between two looks for desks that nobody uses any more.
 TIDY = 20.0
+#: Bytes of the name of the folder for temporary files: sockets of workers lie in it, and theirs have 107.
+LONGEST_TEMPORARY = 70
 
 
 class App:
@@ -222,6 +224,11 @@ def serve(
     """Serve the app until it is interrupted; `announce` is given its address."""
     import uvicorn
 
+    if len(os.fsencode(tempfile.gettempdir())) > LONGEST_TEMPORARY:
+        raise InvalidInputError(
+            "app: the folder for temporary files has too long a name for the sockets of workers; set TMPDIR "
+            "to a shorter one."
+        )
     with contextlib.suppress(KeyboardInterrupt), loopback_socket(port=port) as listening:
         token = secrets.token_urlsafe(32)
         port = listening.getsockname()[1]

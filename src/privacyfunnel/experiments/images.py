@@ -42,6 +42,8 @@ READINGS = {"published": "published", "written": "written", "mended": "written-m
 PAPER_SETTING = {"alpha": 0.01, "beta": 0.05}
 # Of a nat of code: `Funnel` finds 0.0054 by itself for MNIST and 0.0088 for Fashion-MNIST.
 OUR_PRICE = 0.004
+# Below 13 dB more weight of Î alone does not help, and more noise does. Found with a seed that no table has.
+OUR_NOISY = {"leakage_weight": 2, "alpha": 0.02}
 #: KL weight of the autoencoder that stands for no noise; larger ones are VAEs.
 LEAST_ALPHA = 1e-3
 #: The fresh PSNR between which our own setting is compared.
@@ -80,7 +82,7 @@ EPOCH_SECONDS = {
     "deep-variational": 40.0,
     "autoencoder": 5.0,
 }
-JUDGE_SECONDS = {"smoke": 2.0, "small": 130.0, "paper": 90.0}
+JUDGE_SECONDS = {"smoke": 2.0, "small": 90.0, "paper": 90.0}
 # Names of numbers are those of `audit`'s summary.
 COSTS = {
     "clustering": "the paper's adversary: clusters",
@@ -174,7 +176,12 @@ def weights(scale: str, *, few: bool) -> dict[str, list[dict[str, Any]]]:
         "published": pairs((0.01, 0.05), (0.01, 0.02), (0.005, 0.01)),
         "written": pairs((0.01, 0.05), (0.05, 0.02)),
         "written-mended": pairs((0.01, 0.05), (0.01, 0.02)),
-        "funnel": [*several("leakage_weight", 1, 0.3, 2, 0.5), *aligned(several("leakage_weight", 1, 0.3))],
+        "funnel": [
+            *several("leakage_weight", 1, 0.3, 2),
+            OUR_NOISY,
+            *several("leakage_weight", 0.5),
+            *aligned(several("leakage_weight", 1, 0.3)),
+        ],
         "conditional": several("gamma", 1, 0.15, 4, 0.4, 20),
         "deep-variational": several("alpha", 0.5),
         "autoencoder": several("alpha", LEAST_ALPHA, 0.3, 0.1, 1),
@@ -184,7 +191,7 @@ def weights(scale: str, *, few: bool) -> dict[str, list[dict[str, Any]]]:
         "written": 1,
         "written-mended": 1,
         "autoencoder": 2,
-        "funnel": 3,
+        "funnel": 4,
         "conditional": 4,
     }
     return {method: part[: most.get(method)] if few else part for method, part in all_of_them.items()}
