@@ -208,16 +208,16 @@ def test_a_certified_rule_releases_frames(spark_server: Any, records: str) -> No
 
     table = pf.datasets.load_german_credit()[["housing", "employment", "age", "sex"]]
     rule = CertifiedFunnel(0.3, n_cells=6, random_state=0).fit(table, private="sex").rule_
-    given = table.drop(columns="sex")
+    given = table.drop(columns="sex").assign(person=range(len(table)))
     frame = spark_server.createDataFrame(given).coalesce(1)
     found = rule.release(frame, records=records, rng=3).toArrow()
     here = rule.release(given, records=records, rng=np.random.default_rng([3, 0]))
-    drawn_here = rule.release(given, records=records, key=KEY, id="age")
+    drawn_here = rule.release(given, records=records, key=KEY, id="person")
     assert found.to_pydict() == here.to_dict("list")
     drawn = rule.release(frame, records=records)
     assert drawn.toArrow() == drawn.toArrow()  # a second use of the frame is no second release
     assert rule.release(frame.limit(0), records=records).toArrow().num_rows == 0
-    keyed = rule.release(frame, records=records, key=KEY, id="age").toArrow()
+    keyed = rule.release(frame, records=records, key=KEY, id="person").toArrow()
     assert keyed.to_pydict() == drawn_here.to_dict("list")
 
 
