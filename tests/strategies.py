@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from privacyfunnel.joint import Joint
+from privacyfunnel.mechanism import TableMechanism
 
 KINDS = (
     "dense",
@@ -80,3 +81,9 @@ def channels(draw: st.DrawFn, n_x: int, max_z: int = 6) -> np.ndarray:
     elif kind == "unused" and n_z > 1:
         weights[:, rng.integers(n_z)] = 0
     return weights / weights.sum(axis=1, keepdims=True)
+
+
+@st.composite
+def mechanisms_on_joints(draw: st.DrawFn, count: int = 1) -> tuple[Joint, list[TableMechanism]]:
+    joint = draw(joints(max_x=5, max_y=4))
+    return joint, [TableMechanism(draw(channels(joint.n_x, 5))) for _ in range(count)]

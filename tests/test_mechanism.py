@@ -1,4 +1,4 @@
-"""TableMechanism: construction, release of values and frames, posteriors, composition, time sharing."""
+"""TableMechanism: construction, release of values and frames, posteriors, composition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from strategies import channels, joints, random_joint
+from strategies import channels, joints, mechanisms_on_joints, random_joint
 
 from privacyfunnel import arrays
 from privacyfunnel.alphabet import canonical_label
@@ -21,7 +21,6 @@ from privacyfunnel.errors import InvalidInputError, UnknownLetterError
 from privacyfunnel.information import utility_and_leakage
 from privacyfunnel.joint import Joint
 from privacyfunnel.mechanism import Mechanism, TableMechanism
-from privacyfunnel.time_sharing import time_share
 
 NAN = float("nan")
 
@@ -38,12 +37,6 @@ def coder() -> TableMechanism:
 def pair_coder() -> TableMechanism:
     letters = [("a", 1), ("a", 2), ("b", 1), ("b", None)]
     return TableMechanism(np.eye(4), x_labels=letters, x_names=["job", "age"])
-
-
-@st.composite
-def mechanisms_on_joints(draw: st.DrawFn, count: int = 1) -> tuple[Joint, list[TableMechanism]]:
-    joint = draw(joints(max_x=5, max_y=4))
-    return joint, [TableMechanism(draw(channels(joint.n_x, 5))) for _ in range(count)]
 
 
 def assert_frequencies(symbols: np.ndarray, p: np.ndarray) -> None:
@@ -557,67 +550,3 @@ def test_to_frame_lists_every_probability(pair_coder: TableMechanism) -> None:
     with pytest.raises(InvalidInputError, match="different names"):
         TableMechanism([[1.0]], x_names=["z"]).to_frame()
     assert list(TableMechanism([[1.0]], x_names=["z"]).to_frame("symbol")) == ["z", "symbol", "probability"]
-
-
-# Time sharing
-
-
-@given(mechanisms_on_joints(count=3), st.integers(0, 2**32 - 1))
-def test_time_sharing_averages_utility_and_leakage(
-    case: tuple[Joint, list[TableMechanism]], seed: int
-) -> None:
-    joint, mechanisms = case
-    rng = np.random.default_rng(seed)
-    weights = rng.dirichlet(np.ones(3)) if seed % 3 else np.array([0.0, 1.0, 0.0])
-    shared = time_share(mechanisms, weights)
-    parts = np.array([utility_and_leakage(joint.p_xy, m.p_z_given_x) for m in mechanisms])
-    assert utility_and_leakage(joint.p_xy, shared.p_z_given_x) == pytest.approx(weights @ parts, abs=1e-12)
-    assert (shared.p_z_given_x.max(axis=0) > 0).all()
-    for a, b in itertools.combinations(shared.p_z_given_x.T, 2):
-        assert not np.allclose(a / a.max(), b / b.max(), rtol=1e-13, atol=0)
-
-
-def test_time_sharing_merges_what_is_the_same() -> None:
-    table = np.random.default_rng(1).dirichlet(np.ones(4), size=5)
-    mechanism = TableMechanism(table)
-    assert np.allclose(time_share([mechanism] * 3, [0.2, 0.3, 0.5]).p_z_given_x, table, rtol=1e-14)
-    one = TableMechanism(np.ones((5, 1)))
-    assert time_share([one, mechanism, one], [0.25, 0.5, 0.25]).n_z == 5
-    # Zeros in other places are another posterior, however small the probabilities are.
-    almost = TableMechanism([[1 - 1e-14, 1e-14], [1, 0]])
-    shared = time_share([almost, TableMechanism([[1.0], [1.0]])], [0.5, 0.5])
-    assert shared.p_z_given_x[:, 1].tolist() == [0.5e-14, 0]
-    assert time_share([TableMechanism([[0.5, 0.5, 0], [1e-14, 0, 1 - 1e-14]])], [1]).n_z == 3
-
-
-def test_merging_finds_all_pairs_among_many() -> None:
-    rng = np.random.default_rng(2)
-    table = rng.dirichlet(np.ones(40), size=6)
-    split = rng.uniform(0.1, 0.9, size=40)
-    order = rng.permutation(80)
-    noise = 1 + 1e-13 * rng.uniform(-1, 1, size=table.shape)
-    doubled = TableMechanism(np.concatenate([table * split, table * (1 - split) * noise], axis=1)[:, order])
-    merged = time_share([doubled], [1.0]).p_z_given_x
-    key = np.argsort(merged[0])
-    assert np.allclose(merged[:, key], table[:, np.argsort(table[0])], rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ([0.5], "one weight a mechanism"),
-        ([0.5, 0.6], "sum to 1"),
-        ([1.5, -0.5], "0 or more"),
-        ([NAN, 1], "0 or more"),
-    ],
-)
-def test_time_sharing_needs_weights(weights: list, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        time_share([TableMechanism(np.eye(2))] * 2, weights)
-
-
-def test_time_sharing_needs_the_same_letters() -> None:
-    with pytest.raises(InvalidInputError, match="the same letters"):
-        time_share([TableMechanism(np.eye(2)), TableMechanism(np.eye(2), x_labels="ab")], [0.5, 0.5])
-    with pytest.raises(InvalidInputError, match="one weight a mechanism"):
-        time_share([], [])

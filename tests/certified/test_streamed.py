@@ -15,7 +15,7 @@ import pytest
 from populations import graded, hostile
 
 from privacyfunnel.certified import CertifiedFunnel
-from privacyfunnel.certified.streamed import BLOCK, Draws
+from privacyfunnel.certified.streamed import BLOCK, Places
 from privacyfunnel.errors import DataFileError, InfeasibleError, InvalidInputError
 
 
@@ -81,7 +81,7 @@ def test_records_beyond_the_sample_are_counted(monkeypatch, tmp_path):
         as_source("reader", frame, tmp_path), private="sex", task="rich"
     )
     rng = np.random.default_rng(0)
-    certifies, _ = Draws(rng)(0, 9_000)
+    certifies, _ = Places(rng)(0, 9_000)
     assert len(funnel.people_.frame) == 2_000
     man = (frame["sex"] == "male").to_numpy()
     assert np.array_equal(
@@ -98,14 +98,14 @@ def test_records_beyond_the_sample_are_counted(monkeypatch, tmp_path):
 
 
 def test_the_part_of_a_record_depends_on_its_place_alone():
-    draws = Draws(np.random.default_rng(0))
+    draws = Places(np.random.default_rng(0))
     whole = draws(0, 3 * BLOCK)
     for start, n in ((0, 10), (BLOCK - 3, 7), (BLOCK + 5, 2 * BLOCK - 5)):
         for one, all_ in zip(draws(start, n), whole, strict=True):
             assert np.array_equal(one, all_[start : start + n])
     assert whole[0].mean() == pytest.approx(1 / 3, abs=0.005)
     assert abs(np.corrcoef(whole[0], whole[1])[0, 1]) < 0.01
-    assert not np.array_equal(Draws(np.random.default_rng(1))(0, 50)[0], whole[0][:50])
+    assert not np.array_equal(Places(np.random.default_rng(1))(0, 50)[0], whole[0][:50])
 
 
 def test_several_private_columns_and_a_copy_of_one(tmp_path):

@@ -46,7 +46,7 @@ def test_a_model_from_before_there_were_marks_does_not_pretend_to_know(tmp_path)
 
     import privacyfunnel as pf
     from privacyfunnel.learned import Autoencoder
-    from privacyfunnel.learned.saving import checksum
+    from privacyfunnel.learned.manifest import checksum
 
     x = np.random.default_rng(2).normal(size=(60, 3)).astype(np.float32)
     Autoencoder(2, hidden=(4,), epochs=1, random_state=0).fit(x).save(tmp_path)

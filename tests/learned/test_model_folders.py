@@ -18,7 +18,7 @@ from privacyfunnel.auditing.adversaries import LeakageBound
 from privacyfunnel.errors import DataFileError, FileFormatError, InvalidInputError
 from privacyfunnel.learned import Autoencoder, ConditionalFunnel, DeepVariationalFunnel, Funnel
 from privacyfunnel.learned.budget import Audit, Budget, BudgetStatus
-from privacyfunnel.learned.saving import checksum
+from privacyfunnel.learned.manifest import checksum
 from privacyfunnel.measured import Interval
 
 TINY = {"n_components": 3, "hidden": (16,), "epochs": 2, "random_state": 4}

@@ -11,7 +11,7 @@ import torch
 
 import privacyfunnel as pf
 from privacyfunnel.errors import DataFileError
-from privacyfunnel.learned import ConditionalFunnel, Funnel, saving
+from privacyfunnel.learned import ConditionalFunnel, Funnel, manifest
 
 TINY = {"n_components": 3, "hidden": (16,), "epochs": 1, "random_state": 4}
 
@@ -107,17 +107,17 @@ def test_a_checkpoint_folder_that_cannot_be_made(digits, tmp_path):
 
 def test_without_locks_no_process_removes_what_another_is_about_to_name(digits, tmp_path, monkeypatch):
     """One saver stands still between its weights and its manifest while another one saves and cleans up."""
-    monkeypatch.setattr(saving, "locked", lambda handle, *, wait: None)
+    monkeypatch.setattr(manifest, "locked", lambda handle, *, wait: None)
     slow, fast = (kind(**TINY).fit(digits[0][:100], digits[1][:100]) for kind in (Funnel, ConditionalFunnel))
     written, go_on = threading.Event(), threading.Event()
 
-    def paused(path, *rest, original=saving.save_json):
+    def paused(path, *rest, original=manifest.save_json):
         if threading.current_thread() is not threading.main_thread():
             written.set()
             assert go_on.wait(60)
         original(path, *rest)
 
-    monkeypatch.setattr(saving, "save_json", paused)
+    monkeypatch.setattr(manifest, "save_json", paused)
     saver = threading.Thread(target=slow.save, args=(tmp_path,))
     saver.start()
     assert written.wait(60)
@@ -126,6 +126,6 @@ def test_without_locks_no_process_removes_what_another_is_about_to_name(digits, 
     go_on.set()
     saver.join()
     assert isinstance(pf.load(tmp_path), Funnel)
-    monkeypatch.setattr(saving, "UNLOCKED_AGE", -1.0)  # later, what is left goes
+    monkeypatch.setattr(manifest, "UNLOCKED_AGE", -1.0)  # later, what is left goes
     slow.save(tmp_path)
     assert len(list(tmp_path.iterdir())) == 2

@@ -42,7 +42,7 @@ def comes_in_batches(X: Any) -> bool:
     return isinstance(X, (str, os.PathLike, TableFile)) or is_streamed(X)
 
 
-class Draws:
+class Places:
     """For the place of a record, which part it is in and how early it is taken into the sample."""
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -103,7 +103,7 @@ class StreamedRead(Read):
     table : TableFile
     types : by column
         Of a CSV file.
-    draws : Draws
+    draws : Places
     places : (n,) array
         Of the records of the sample in the table.
     n_certify : int
@@ -115,7 +115,7 @@ class StreamedRead(Read):
 
     table: TableFile
     types: dict[str, Any]
-    draws: Draws
+    draws: Places
     places: IntArray
     n_certify: int
     classes: IntArray
@@ -137,7 +137,7 @@ class StreamedRead(Read):
         with ExitStack() as files:
             table = _readable_twice(open_any(X, "fit"), files)
             table.require([*named[0], *named[1]])
-            return _First(table, named, Draws(rng)).read(files)
+            return _First(table, named, Places(rng)).read(files)
 
     def close(self) -> None:
         self.files.close()
@@ -178,7 +178,7 @@ class _First:
     """The first reading: types, combinations of classes, and a sample of the records that solve."""
 
     def __init__(
-        self, table: TableFile, named: tuple[tuple[str, ...], tuple[str, ...]], draws: Draws
+        self, table: TableFile, named: tuple[tuple[str, ...], tuple[str, ...]], draws: Places
     ) -> None:
         self.table, self.named, self.draws = table, named, draws
         self.types: dict[str, Any] = {}

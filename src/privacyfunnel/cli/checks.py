@@ -46,7 +46,7 @@ def check_folder(output: str, inputs: Sequence[str], *, encoder: bool = False) -
     """Refuse, before any work, a folder that cannot be written or holds something else; for an encoder,
     anything else."""
     check_new_folder(output, inputs)
-    from ..learned.saving import ENCODER_KIND, KIND, refuse_foreign
+    from ..learned.manifest import ENCODER_KIND, KIND, refuse_foreign
 
     refuse_foreign(Path(output), ENCODER_KIND if encoder else KIND)
 

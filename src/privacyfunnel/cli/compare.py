@@ -83,8 +83,7 @@ def compare(
         _check_page(output)
 
     from ..discrete.compare import compare as run
-    from ..plotting import save_figure
-    from .output import describe_joint, joint_values, print_json
+    from .output import describe_joint, joint_values, print_json, write_curves
 
     joint = problem.read(to_be_saved=False)
     found = run(
@@ -96,13 +95,7 @@ def compare(
         rng=more["seed"],
         n_jobs=more["n_jobs"],
     )
-    written = [name for name in (output, csv, plot) if name is not None]
-    if output is not None:
-        found.save(output)
-    if csv is not None:
-        found.to_csv(csv)
-    if plot is not None:
-        save_figure(found.plot(), plot)
+    written = write_curves(found, output, csv, plot)
     if as_json:
         values = {**joint_values(data, joint), **found.to_dict()}
         print_json({"command": "compare", **values, "written": written})

@@ -55,19 +55,12 @@ def frontier(
         check_figure(plot)
 
     from ..discrete.solve import frontier as trace
-    from ..plotting import save_figure
-    from .output import describe_joint, joint_values, print_json
+    from .output import describe_joint, joint_values, print_json, write_curves
 
     joint = problem.read(to_be_saved=output is not None)
     front = trace(joint, method=methods, n_points=n_points, **problem.settings)
     raise_if_interrupted(point.status for point in front.points)
-    written = [name for name in (output, csv, plot) if name is not None]
-    if output is not None:
-        front.save(output)
-    if csv is not None:
-        front.to_csv(csv)
-    if plot is not None:
-        save_figure(front.plot(), plot)
+    written = write_curves(front, output, csv, plot)
     if as_json:
         print_json({"command": "frontier", **joint_values(data, joint), **_values(front), "written": written})
     else:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from ..comparison import Comparison
     from ..joint import Joint
+    from ..tradeoff import Frontier
 
 _LEAST_TEXT, _BETWEEN = 12, 3  # characters of a table's column of text, and between two columns
 
@@ -49,6 +51,21 @@ def print_json(values: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
     whole = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     typer.echo(json.dumps(values, ensure_ascii=not whole, allow_nan=False, indent=2))
+
+
+def write_curves(
+    found: Frontier | Comparison, output: str | None, csv: str | None, plot: str | None
+) -> list[str]:
+    """Save what was found, its table and its figure under the names that were given; returns these names."""
+    from ..plotting import save_figure
+
+    if output is not None:
+        found.save(output)
+    if csv is not None:
+        found.to_csv(csv)
+    if plot is not None:
+        save_figure(found.plot(), plot)
+    return [name for name in (output, csv, plot) if name is not None]
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str, str]]) -> None:

