@@ -17,7 +17,7 @@ import pytest
 import privacyfunnel as pf
 from privacyfunnel.errors import DataFileError, InvalidInputError
 from privacyfunnel.experiments import EXPERIMENTS, SCALES, estimated_hours, experiment, known, reproduce
-from privacyfunnel.experiments.appendix import PAPER_CODES
+from privacyfunnel.experiments.appendix import PAPER_CODES, _as_one_of
 from privacyfunnel.experiments.base import Claim, spread
 from privacyfunnel.experiments.learned import compare, erased, groups, levels_table, undominated
 from privacyfunnel.sweep.execute import prepare
@@ -173,6 +173,34 @@ def test_a_named_range_is_compared_from_its_begin() -> None:
     assert found.at[0][1] == pytest.approx(0.5)
     assert found.at[-1][1] == pytest.approx(-0.5)
     assert compare(one, two, "g", "c", (3.5, 4.0)) is None
+
+
+def test_a_curve_that_ends_before_its_rival_within_a_named_range_has_won_nothing() -> None:
+    cheap = line({0: -0.5, 1: -0.4})
+    rival = line({0: 0.0, 1: 0.001})
+    for most, won in ((3.0, True), (2.5, True), (4.0, True)):  # the rival ends at 3, too
+        found = compare(cheap, rival, "g", "c", (1.0, most))
+        assert found is not None
+        assert found.nowhere_more is won
+    found = compare([group for group in cheap if group.mean("g") < 3], rival, "g", "c", (1.0, 3.0))
+    assert found is not None
+    assert (found.to_level, found.nowhere_more) == (2.0, None)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "verdict"),
+    [
+        ([[0.5, 0.6], [0.55, 0.52]], True),
+        ([[0.31, 0.32, 0.3], [0.3, 0.31, 0.32], [0.31, 0.3, 0.3]], False),
+        ([[0.41, 0.5, 0.56], [0.42, 0.45, 0.5], [0.34, 0.35, 0.4]], None),  # too few to tell
+        ([[0.3, 0.31]], None),  # of one model
+        ([], None),
+    ],
+)
+def test_the_papers_single_number_is_compared_with_single_models(
+    seeds: list[list[float]], verdict: bool | None
+) -> None:
+    assert _as_one_of(0.6, seeds) is verdict
 
 
 def line(costs: dict[int, float], name: str = "x") -> Any:
@@ -399,7 +427,9 @@ def test_page_about_the_runs_that_are_there_and_goes_on_from_what_is_kept(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["mnist", "appendix-f", "pictures", "adult", "occupation"])
+@pytest.mark.parametrize(
+    "name", ["mnist", "appendix-f", "pictures", "adult", "occupation", "search", "budget"]
+)
 def test_other_experiments_at_smoke_scale(tmp_path: Path, name: str, data_folder: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("matplotlib")

@@ -21,8 +21,8 @@ def reproduce(
         str,
         typer.Argument(
             metavar="NAME",
-            help="known, occupation, mnist, fashion, appendix-f, code-length, pictures, adult, certified, or "
-            "all of them but those that the output has at a larger scale.",
+            help="known, occupation, mnist, fashion, appendix-f, code-length, pictures, adult, search, "
+            "budget, certified, or all of them but those that the output has at a larger scale.",
         ),
     ],
     scale: Annotated[

@@ -42,35 +42,46 @@ OUR_RANGE = (0.75, 0.88)
 OUR_LEVELS = [round(0.75 + 0.01 * k, 2) for k in range(14)]
 
 
-def runs(scale: str) -> list[Run]:
-    """Every method over its weight, for both private attributes."""
-    attributes = ["sex"] if scale == "smoke" else ["sex", "race"]
+def data(private: str, scale: str) -> dict[str, Any]:
+    """Adult at a scale; judges have the records that training does not."""
     sizes: dict[str, Any] = {
         "smoke": {"n_train": 600, "n_test": 600},
         "small": {"n_train": 12_000, "n_test": 18_000},
         "paper": {},
     }[scale]
-    seeds = range({"smoke": 1, "small": 3, "paper": 3}[scale])
+    return {"name": "adult", "private": private, **sizes}
+
+
+def fixed_settings(scale: str) -> dict[str, Any]:
+    """What all learned runs share."""
     several = scale != "smoke"
-    judging: dict[str, Any] = {
-        "adversaries": ADVERSARIES if several else ["logistic regression"],
-        "effort": "default",
-    }
-    fixed: dict[str, Any] = {
+    return {
         "n_components": 16,
         "hidden": [128, 128] if several else [16],
         "epochs": {"smoke": 2, "small": 20, "paper": 60}[scale],
         "batch_size": 128,
         "learning_rate": 1e-3,
-        **judging,
+        "adversaries": ADVERSARIES if several else ["logistic regression"],
+        "effort": "default",
         "decoder_steps": 1000 if several else 20,
     }
+
+
+def runs(scale: str) -> list[Run]:
+    """Every method over its weight, for both private attributes."""
+    attributes = ["sex"] if scale == "smoke" else ["sex", "race"]
+    seeds = range({"smoke": 1, "small": 3, "paper": 3}[scale])
+    several = scale != "smoke"
+    fixed = fixed_settings(scale)
     found: list[Run] = []
     for private in attributes:
-        where = {"name": "adult", "private": private, **sizes}
+        where = data(private, scale)
         common = {"seed": seeds}
         betas = [0.1, 0.3, 1] if several else [0.1]
-        raw = {**judging, "adversaries": [a for a in judging["adversaries"] if a in ADVERSARIES[:3]]}
+        raw = {
+            "adversaries": [a for a in fixed["adversaries"] if a in ADVERSARIES[:3]],
+            "effort": fixed["effort"],
+        }
         found += grid_runs(RAW, where, settings=raw, grid=common)
         if find_spec("concept_erasure") is not None:
             found += grid_runs(RAW, where, settings={**raw, "erase": True}, grid=common)

@@ -74,12 +74,12 @@ COMMON: dict[str, dict[str, Any]] = {
 }
 #: CPU seconds of an epoch over 60,000 records of 28 × 28, and of a judge with 4,000 steps of its decoder.
 EPOCH_SECONDS = {
-    "published": 7.7,
-    "written": 7.0,
-    "written-mended": 7.0,
-    "funnel": 14.0,
-    "conditional": 5.0,
-    "deep-variational": 40.0,
+    "published": 8.0,
+    "written": 5.0,
+    "written-mended": 5.0,
+    "funnel": 10.0,
+    "conditional": 4.5,
+    "deep-variational": 18.0,
     "autoencoder": 5.0,
 }
 JUDGE_SECONDS = {"smoke": 2.0, "small": 90.0, "paper": 90.0}

@@ -26,7 +26,8 @@ RULE = (
     "error over seeds and, of success, over records. A statement holds where the difference is more than two "
     f"standard errors, does not hold where it is less than {MARGIN} by two standard errors, and is not "
     "decided elsewhere, or with one seed. Below the levels of its settings a curve has the cost of the least "
-    "of them, where a range of levels is named."
+    "of them, where a range of levels is named; a curve that ends within the range, before its rival does, "
+    "has won nothing."
 )
 
 
@@ -120,7 +121,8 @@ class Comparison:
 
     `error` is the standard error of the mean over seeds, with what the judged records add to that of a share
     of them; None where one of them has a single seed; `at` has
-    the differences level by level, with theirs.
+    the differences level by level, with theirs. `whole` is False where a range of gains was named and the
+    first curve ends within it, before the second does.
     """
 
     mean: float
@@ -128,6 +130,7 @@ class Comparison:
     from_level: float
     to_level: float
     at: Sequence[tuple[float, float, float | None]]
+    whole: bool = True
 
     def __str__(self) -> str:
         low, high = (pick(difference for _, difference, _ in self.at) for pick in (min, max))
@@ -154,13 +157,17 @@ class Comparison:
 
     @property
     def nowhere_more(self) -> bool | None:
-        """Whether it costs more at no level and clearly less at some; None where the seeds cannot tell."""
+        """Whether it costs more at no level and clearly less at some.
+
+        None where the seeds cannot tell, or the first does not reach all gains that were named.
+        """
         told = [(difference, error) for _, difference, error in self.at if error is not None]
         if len(told) < len(self.at):
             return None
         if any(difference > 2 * error for difference, error in told):
             return False
-        return True if any(difference < -2 * error for difference, error in told) else None
+        clearly = any(difference < -2 * error for difference, error in told)
+        return True if clearly and self.whole else None
 
 
 def compare(
@@ -200,6 +207,7 @@ def compare(
         float(low),
         float(high),
         [(float(a), float(b), c) for a, b, c in zip(levels, differences, errors, strict=True)],
+        whole=not math.isfinite(within[1]) or ends[0][-1] >= min(within[1], ends[1][-1]),
     )
 
 

@@ -90,10 +90,11 @@ def _section(folder: Path, one: Mapping[str, Any]) -> str:
     missing = f" Of them {there:,} are computed; what the others would show is left out." * (there < runs)
     lines = [f"## {one['title']}", "", f"`{command}`, {runs:,} runs.{missing}", ""]
     lines += [f"- {note}" for note in one["notes"]] + [""] * bool(one["notes"])
-    lines += ["| where | statement | measured | verdict |", "|---|---|---|---|"]
-    for claim in one["claims"]:
-        lines.append(_row(claim["source"], claim["says"], claim["measured"], _VERDICTS[claim["holds"]]))
-    lines.append("")
+    if one["claims"]:
+        lines += ["| where | statement | measured | verdict |", "|---|---|---|---|"]
+        for claim in one["claims"]:
+            lines.append(_row(claim["source"], claim["says"], claim["measured"], _VERDICTS[claim["holds"]]))
+        lines.append("")
     for name in one["figures"]:
         lines += [f"![{name}]({name}.png)", ""]
     for name in one["tables"]:

@@ -12,7 +12,7 @@ from ..files import write_table
 from ..persistence import Path_, load_json, save_json
 from ..sweep import Store, Summary, sweep
 from ..sweep.execute import prepare
-from . import adult, appendix, certified, images, known, occupation
+from . import adult, appendix, certified, images, known, occupation, ours
 from .base import SCALES, Experiment, Findings
 from .page import KIND, VERSION, write_own_page, write_page
 
@@ -24,6 +24,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *images.EXPERIMENTS,
         *appendix.EXPERIMENTS,
         adult.EXPERIMENT,
+        *ours.EXPERIMENTS,
         certified.EXPERIMENT,
     )
 }

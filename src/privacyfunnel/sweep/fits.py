@@ -48,7 +48,19 @@ def fit_and_judge(method: str, settings: Mapping[str, Any], seed: int, records: 
         "status": model.status_.name,
         "n_parameters": sum(p.numel() for p in model.modules_.parameters()),
         "n_trained": len(records.x_train),
+        **_budget(model),
         **judged(model, records, seed, **judging),
+    }
+
+
+def _budget(model: Any) -> dict[str, Any]:
+    """What budget mode says of itself, where it was asked for."""
+    if (budget := getattr(model, "budget_", None)) is None:
+        return {}
+    return {
+        "budget_status": budget.status.name,
+        "budget_upper": budget.upper,
+        "budget_leakage_weight": budget.leakage_weight,
     }
 
 
