@@ -272,7 +272,7 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
         tables[f"{name}-levels"] = levels_table(
             {curve: part for curve, part in parts.items() if part}, "psnr_fresh", "leakage", OUR_LEVELS
         )
-    return Findings(tables, claims, {f"{name}-tradeoff": drawn}, [*scale_notes(scale), *notes])
+    return Findings(tables, claims, {figure.replace(" ", "-"): drawn}, [*scale_notes(scale), *notes])
 
 
 def _against(
