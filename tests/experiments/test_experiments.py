@@ -17,7 +17,7 @@ import pytest
 import privacyfunnel as pf
 from privacyfunnel.errors import DataFileError, InvalidInputError
 from privacyfunnel.experiments import EXPERIMENTS, SCALES, estimated_hours, experiment, known, reproduce
-from privacyfunnel.experiments.appendix import PAPER_CODES, _as_one_of
+from privacyfunnel.experiments.appendix import PAPER_CODES, _has, _one_more
 from privacyfunnel.experiments.base import Claim, spread
 from privacyfunnel.experiments.learned import compare, erased, groups, levels_table, undominated
 from privacyfunnel.sweep.execute import prepare
@@ -152,14 +152,14 @@ def test_comparison_at_equal_gain() -> None:
     found = compare(one, two, "g", "c")
     assert found is not None
     assert found.mean == pytest.approx(-0.2)
-    assert [difference for _, difference, _ in found.at] == pytest.approx([-0.2] * 9)
-    assert (found.from_level, found.to_level) == (1.0, 3.0)
+    assert [difference for _, difference in found.at] == pytest.approx([-0.2] * 9)
+    assert [found.at[0][0], found.at[-1][0]] == [1.0, 3.0]
     assert (found.error, found.less, found.nowhere_more) == (None, None, None)  # of one seed
     apart = groups({"x": [record("c", {"g": 9.0, "c": 0.0}), record("c", {"g": 8.0, "c": 0}, beta=2)]})
     assert compare(one, apart, "g", "c") is None
     near = compare(one, apart, "g", "c", same=6.0)
     assert near is not None
-    assert (near.from_level, near.to_level, near.mean) == pytest.approx((6.0, 6.0, 0.3))
+    assert [*near.at[0], near.mean] == pytest.approx([6.0, 0.3, 0.3])
 
 
 def test_a_named_range_is_compared_from_its_begin() -> None:
@@ -169,7 +169,7 @@ def test_a_named_range_is_compared_from_its_begin() -> None:
     one, two = (groups({"x": part}) for part in (late, whole))
     found = compare(one, two, "g", "c", (1.0, 4.0))
     assert found is not None
-    assert (found.from_level, found.to_level) == (1.0, 3.0)
+    assert [found.at[0][0], found.at[-1][0]] == [1.0, 3.0]
     assert found.at[0][1] == pytest.approx(0.5)
     assert found.at[-1][1] == pytest.approx(-0.5)
     assert compare(one, two, "g", "c", (3.5, 4.0)) is None
@@ -184,13 +184,13 @@ def test_a_curve_that_ends_before_its_rival_within_a_named_range_has_won_nothing
         assert found.nowhere_more is won
     found = compare([group for group in cheap if group.mean("g") < 3], rival, "g", "c", (1.0, 3.0))
     assert found is not None
-    assert (found.to_level, found.nowhere_more) == (2.0, None)
+    assert (found.at[-1][0], found.nowhere_more) == (2.0, None)
 
 
 @pytest.mark.parametrize(
     ("seeds", "verdict"),
     [
-        ([[0.5, 0.6], [0.55, 0.52]], True),
+        ([[0.55, 0.6, 0.58], [0.58, 0.57, 0.6], [0.6, 0.57, 0.56]], True),
         ([[0.31, 0.32, 0.3], [0.3, 0.31, 0.32], [0.31, 0.3, 0.3]], False),
         ([[0.41, 0.5, 0.56], [0.42, 0.45, 0.5], [0.34, 0.35, 0.4]], None),  # too few to tell
         ([[0.3, 0.31]], None),  # of one model
@@ -200,7 +200,43 @@ def test_a_curve_that_ends_before_its_rival_within_a_named_range_has_won_nothing
 def test_the_papers_single_number_is_compared_with_single_models(
     seeds: list[list[float]], verdict: bool | None
 ) -> None:
-    assert _as_one_of(0.6, seeds) is verdict
+    assert _has(_one_more(seeds), 0.6) is verdict
+
+
+def test_one_more_model_lies_where_it_is_said_to() -> None:
+    """Of models with a spread of their own, and of epochs within them: 95 of 100 lie inside."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    inside = 0
+    for _ in range(300):
+        models = 0.5 + 0.04 * rng.normal(size=4)
+        epochs = models[:, None] + 0.02 * rng.normal(size=(4, 5))
+        low, high = _one_more(epochs[:3].tolist()) or (0.0, 0.0)
+        inside += bool(low <= epochs[3, 0] <= high)
+    assert 0.92 <= inside / 300 <= 1.0
+
+
+def test_curves_that_are_equal_are_seldom_told_apart() -> None:
+    """Two equal curves with two seeds each, several hundred times: few verdicts either way."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+
+    def drawn(name: str) -> Any:
+        values = [
+            record(name, {"g": g, "leakage": g + 0.05 * rng.normal(), "leakage_most": 3.3}, seed, beta=g)
+            for g in (1.0, 2.0, 3.0, 4.0, 5.0)
+            for seed in (0, 1)
+        ]
+        return groups({name: values})
+
+    found = [compare(drawn("a"), drawn("b"), "g", "leakage", (1.0, 5.0)) for _ in range(400)]
+    told = [one.nowhere_more for one in found if one is not None]
+    assert len(told) == 400
+    assert told.count(True) <= 8
+    assert told.count(False) <= 24
+    assert [one.less for one in found if one is not None].count(True) <= 20
 
 
 def line(costs: dict[int, float], name: str = "x") -> Any:
@@ -225,7 +261,7 @@ def line(costs: dict[int, float], name: str = "x") -> Any:
         ({0: 0.001, 1: -0.001}, False, None),  # no difference to speak of
     ],
 )
-def test_a_verdict_needs_two_standard_errors(
+def test_a_verdict_needs_more_than_chance_makes(
     first: dict[int, float], less: bool | None, nowhere_more: bool | None
 ) -> None:
     found = compare(line(first), line({0: 0.0, 1: 0.001}), "g", "c")
@@ -315,8 +351,8 @@ def test_curves_are_compared_along_their_undominated_lines() -> None:
     other = groups({"x": [record("b", {"g": g, "c": c}, beta=g) for g, c in same.items()]})
     found = compare(curve, other, "g", "c")
     assert found is not None
-    assert [difference for _, difference, _ in found.at] == pytest.approx([0.0] * 9, abs=1e-12)
-    assert (found.from_level, found.to_level) == (1.0, 3.5)
+    assert [difference for _, difference in found.at] == pytest.approx([0.0] * 9, abs=1e-12)
+    assert [found.at[0][0], found.at[-1][0]] == [1.0, 3.5]
 
 
 def test_seeds_are_put_together() -> None:

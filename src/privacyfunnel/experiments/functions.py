@@ -83,6 +83,23 @@ def raw_records(
     }
 
 
+def erased_codes(
+    *,
+    seed: int,
+    data: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    share: float,
+    adversaries: list[str],
+    effort: str,
+) -> dict[str, Any]:
+    """What adversaries find in an autoencoder's codes that are released with a probability, else nothing."""
+    records = load_records(data)
+    codes, _ = release(fit("autoencoder", settings, seed, records), records)
+    kept = np.random.default_rng(seed).random(len(codes)) < share
+    released = np.column_stack([np.where(kept[:, None], codes, 0), kept])
+    return audit_codes(released, records, seed, adversaries, effort)
+
+
 def _leace(train: Any, y: Any, test: Any) -> Any:
     try:
         import torch

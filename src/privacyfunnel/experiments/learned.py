@@ -15,19 +15,25 @@ from .base import Record, by_setting
 
 SETTINGS = ("n_components", "epochs", "alpha", "beta", "gamma", "leakage_weight", "share")
 N_LEVELS = 9
-#: A statement "less" is refuted where the difference is smaller than this, by two standard errors.
+#: A statement "less" is refuted where the difference is smaller than this, by its error.
 MARGIN = 0.03
+#: "No more" bits: by no more than this share of all that could be told.
+MARGIN_OF_BITS = 0.02
 ERASURE = "random erasure"
 #: Shares of records among the values, and what says of how many.
 SIZES = {"clustering": "n_clustered", "success_with_labels": "n_judged"}
+BITS = ("leakage", "leakage_low", "leakage_high")
+CONFIDENCE = 0.95
 #: How verdicts are made, for the notes.
 RULE = (
-    "Curves are compared along the lines through their undominated settings, seed by seed; ± is the standard "
-    "error over seeds and, of success, over records. A statement holds where the difference is more than two "
-    f"standard errors, does not hold where it is less than {MARGIN} by two standard errors, and is not "
-    "decided elsewhere, or with one seed. Below the levels of its settings a curve has the cost of the least "
-    "of them, where a range of levels is named; a curve that ends within the range, before its rival does, "
-    "has won nothing."
+    "Curves are compared along the lines through their undominated settings, at nine levels that both reach, "
+    "seed by seed. ± is the standard error: seeds, whose variance is pooled over the levels, and the records "
+    "that were judged. Few seeds tell little, so a difference counts beyond Student's 95 % quantile of it, "
+    f"rather than two of it. *Less* is refuted where the difference is smaller than {MARGIN} by that. *No "
+    "more*: at no level a fiftieth of what could be told more, by that; *clearly less somewhere*: by the "
+    "quantile for nine looks; refuted where it is clearly more somewhere. All else is not decided, as are "
+    "single seeds. Where a range is named, ours costs below its first setting what that setting does, and "
+    "has won nothing if it ends within the range, before its rival."
 )
 
 
@@ -75,6 +81,24 @@ def judges(records: Sequence[Record]) -> str:
     )
 
 
+def worse_than_nothing(found: Sequence[Group]) -> list[str]:
+    """Which settings restore records worse than the mean record would: their training ran away."""
+    told = []
+    for group in found:
+        bad = [
+            r["values"]
+            for r in group.records
+            if r["values"].get("mse", 0.0) > r["values"].get("mse_nothing", math.inf)
+        ]
+        if bad:
+            names = zip(SETTINGS[2:], group.settings[2:], strict=True)
+            setting = ", ".join(f"{name} {value:g}" for name, value in names if value is not None)
+            told.append(f"{group.curve} with {setting} ({len(bad)} of {len(group.records)} seeds)")
+    if not told:
+        return []
+    return [f"Training ran away, to reconstructions worse than the mean record: {'; '.join(told)}."]
+
+
 def means_table(found: Sequence[Group], names: Sequence[str]) -> dict[str, list[Any]]:
     """A row for each setting: the means of the named values over seeds, and their standard deviations."""
     table: dict[str, list[Any]] = {"method": [group.curve for group in found]}
@@ -119,55 +143,62 @@ def lines(found: Sequence[Group], gain: str, cost: str, levels: FloatArray) -> F
 class Comparison:
     """How much more one curve costs than another for the same gain; negative is better.
 
-    `error` is the standard error of the mean over seeds, with what the judged records add to that of a share
-    of them; None where one of them has a single seed; `at` has
-    the differences level by level, with theirs. `whole` is False where a range of gains was named and the
-    first curve ends within it, before the second does.
+    `error` is the standard error at each level; None where one of the curves has a single seed. `freedom`
+    says how well it is known, `margin` what counts as no more. `at` has the difference at each level.
+    `whole` is False where a range of gains was named and the first curve ends within it, before the second.
     """
 
     mean: float
     error: float | None
-    from_level: float
-    to_level: float
-    at: Sequence[tuple[float, float, float | None]]
+    freedom: float
+    margin: float
+    at: Sequence[tuple[float, float]]
     whole: bool = True
 
     def __str__(self) -> str:
-        low, high = (pick(difference for _, difference, _ in self.at) for pick in (min, max))
+        low, high = (pick(difference for _, difference in self.at) for pick in (min, max))
         spread = "one seed" if self.error is None else f"± {self.error:.3f}"
-        where = f"at {self.from_level:.4g}"
-        if self.to_level > self.from_level:
-            where = f"{low:+.3f} to {high:+.3f}, levels {self.from_level:.4g} to {self.to_level:.4g}"
+        where = f"at {self.at[0][0]:.4g}"
+        if len(self.at) > 1:
+            where = f"{low:+.3f} to {high:+.3f}, levels {self.at[0][0]:.4g} to {self.at[-1][0]:.4g}"
         return f"{self.mean:+.3f} ({spread}; {where})"
+
+    def allowed(self, looks: int = 1) -> float:
+        """The largest difference that chance makes in 95 of 100 cases, in any of so many looks."""
+        from scipy.stats import t
+
+        assert self.error is not None
+        return float(self.error * t.ppf(1 - (1 - CONFIDENCE) / 2 / looks, self.freedom))
 
     @property
     def less(self) -> bool | None:
         """Whether the first costs less than the second; None where the seeds cannot tell."""
         if self.error is None:
             return None
-        if self.mean < -2 * self.error:
+        if self.mean < -self.allowed():
             return True
-        return False if self.mean - 2 * self.error > -MARGIN else None
+        return False if self.mean - self.allowed() > -self.margin else None
 
     @property
     def remark(self) -> str:
         """For the page, where a difference can be told from none and is small all the same."""
-        small = self.error is not None and self.mean - 2 * self.error > -MARGIN
-        return f" The difference is there, and smaller than {MARGIN}." if small and self.less else ""
+        small = self.error is not None and self.mean - self.allowed() > -self.margin
+        return f" The difference is there, and smaller than {self.margin:.2g}." if small and self.less else ""
 
     @property
     def nowhere_more(self) -> bool | None:
-        """Whether it costs more at no level and clearly less at some.
+        """Whether it costs more at no level, but for the margin, and clearly less at some.
 
         None where the seeds cannot tell, or the first does not reach all gains that were named.
         """
-        told = [(difference, error) for _, difference, error in self.at if error is not None]
-        if len(told) < len(self.at):
+        if self.error is None:
             return None
-        if any(difference > 2 * error for difference, error in told):
+        differences = [difference for _, difference in self.at]
+        if max(differences) > self.allowed(len(differences)):
             return False
-        clearly = any(difference < -2 * error for difference, error in told)
-        return True if clearly and self.whole else None
+        no_more = max(differences) + self.allowed() <= self.margin
+        clearly_less = min(differences) < -self.allowed(len(differences))
+        return True if no_more and clearly_less and self.whole else None
 
 
 def compare(
@@ -181,52 +212,75 @@ def compare(
     """Cost of the first minus cost of the second over the gains that both reach; None if there are none.
 
     Curves that end no further than `same` from one another are compared between their ends. `within` names
-    a range of gains: at those below its first setting a curve costs what that setting does, which has more.
+    a range of gains: at those below its first setting the first curve costs what that setting does, which
+    has more.
 
     Between settings it follows the straight lines of the figure: the least cost of a setting with at least a
     gain would punish the curve whose settings happen to lie further apart.
     """
-    ends = [[group.mean(gain) for group in undominated(part, gain, cost)] for part in (first, second)]
+    best = [undominated(part, gain, cost) for part in (first, second)]
+    ends = [[group.mean(gain) for group in part] for part in best]
     if not all(ends):
         return None
-    low = within[0] if math.isfinite(within[0]) else max(gains[0] for gains in ends)
+    named = math.isfinite(within[0])
+    low = max(within[0], ends[1][0]) if named else max(gains[0] for gains in ends)
     high = min(within[1], *(gains[-1] for gains in ends))
     if high < low <= high + same:
         low = high = (low + high) / 2
     if low > high:
         return None
     levels = np.linspace(low, high, N_LEVELS if low < high else 1)
-    ours, theirs = (lines(part, gain, cost, levels) for part in (first, second))
-    differences = ours.mean(axis=0) - theirs.mean(axis=0)
-    several = min(len(ours), len(theirs)) > 1
-    more = _sampling(first, cost) + _sampling(second, cost)
-    errors = [_error(one, two, more) if several else None for one, two in zip(ours.T, theirs.T, strict=True)]
+    rows = [lines(part, gain, cost, levels) for part in (first, second)]
+    differences = rows[0].mean(axis=0) - rows[1].mean(axis=0)
+    error, freedom = None, math.nan
+    if min(map(len, rows)) > 1:
+        parts = [float(found.var(axis=0, ddof=1).mean()) / len(found) for found in rows]
+        known = [
+            _n_between(gains, low, high) * (len(found) - 1) for gains, found in zip(ends, rows, strict=True)
+        ]
+        variance = sum(parts) + _sampling(first, cost) + _sampling(second, cost)
+        # Welch's, with what records add known.
+        spent = sum(part**2 / n for part, n in zip(parts, known, strict=True))
+        error, freedom = math.sqrt(variance), variance**2 / spent if spent > 0 else math.inf
     return Comparison(
         float(differences.mean()),
-        _error(ours.mean(axis=1), theirs.mean(axis=1), more) if several else None,
-        float(low),
-        float(high),
-        [(float(a), float(b), c) for a, b, c in zip(levels, differences, errors, strict=True)],
-        whole=not math.isfinite(within[1]) or ends[0][-1] >= min(within[1], ends[1][-1]),
+        error,
+        freedom,
+        _margin([*first, *second], cost),
+        [(float(level), float(difference)) for level, difference in zip(levels, differences, strict=True)],
+        whole=not named or ends[0][-1] >= min(within[1], ends[1][-1]),
     )
 
 
-def _error(first: FloatArray, second: FloatArray, more: float) -> float:
-    """Standard error of the difference of two means over seeds, with the variance that records add."""
-    return math.sqrt(more + sum(float(np.var(part, ddof=1)) / len(part) for part in (first, second)))
+def _n_between(gains: Sequence[float], low: float, high: float) -> int:
+    """How many settings the line between two levels goes through, its ends included."""
+    before = sum(one <= low for one in gains) - 1
+    after = sum(one < high for one in gains)
+    return min(after, len(gains) - 1) - max(before, 0) + 1
+
+
+def reached(found: Sequence[Group], gain: str, least: float, unit: str = "") -> str:
+    """For the page, where a rival's settings begin within the range that is compared."""
+    gains = [group.mean(gain) for group in found if group.values(gain)]
+    if not gains or min(gains) <= least:
+        return ""
+    return f" Its settings begin at {min(gains):.4g}{' ' * bool(unit)}{unit}."
+
+
+def _margin(found: Sequence[Group], cost: str) -> float:
+    most = [most for group in found for most in group.values("leakage_most")]
+    return MARGIN_OF_BITS * max(most) if cost == "leakage" and most else MARGIN
 
 
 def _sampling(found: Sequence[Group], cost: str) -> float:
-    """The variance of a share of records, which all seeds have in common: they are judged on the same."""
-    if cost not in SIZES:
-        return 0.0
-    judged = [
-        (values[cost], values.get(SIZES[cost], values["n_judged"]))
-        for group in found
-        for record in group.records
-        if cost in (values := record["values"]) and "n_judged" in values
-    ]
-    return statistics.fmean(share * (1 - share) / n for share, n in judged) if judged else 0.0
+    """The variance that judged records add, which all seeds have in common: they are judged on the same."""
+    values = [record["values"] for group in found for record in group.records if cost in record["values"]]
+    if cost in SIZES:
+        judged = [(one[cost], one.get(SIZES[cost], one["n_judged"])) for one in values if "n_judged" in one]
+        return statistics.fmean(share * (1 - share) / n for share, n in judged) if judged else 0.0
+    # The ends of an interval of 95 %.
+    ends = [one[f"{cost}_high"] - one[f"{cost}_low"] for one in values if f"{cost}_high" in one]
+    return statistics.fmean((width / 3.92) ** 2 for width in ends) if ends else 0.0
 
 
 def levels_table(
@@ -268,6 +322,7 @@ def erased(records: Sequence[Record], shares: Sequence[float]) -> list[Record]:
             }
             psnr = values["psnr_fresh"] + 10 * math.log10(values["mse_fresh"] / mse)
             run = {**record["run"], "settings": {"share": share}}
-            kept = {"mse_fresh": mse, "psnr_fresh": psnr, "leakage": share * values["leakage"], **mixed}
+            told = {name: share * values[name] for name in BITS if name in values}
+            kept = {"mse_fresh": mse, "psnr_fresh": psnr, **told, **mixed}
             found.append({**record, "run": run, "values": kept})
     return found

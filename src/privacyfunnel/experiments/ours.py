@@ -16,9 +16,9 @@ SEED = 9
 # Weights of Î and of the code and what else differs from `Funnel`'s defaults.
 TRIED_ON_IMAGES: tuple[dict[str, Any], ...] = (
     {"leakage_weight": 0.1},
+    {"leakage_weight": 0.15},
     {"leakage_weight": 0.2},
     {"leakage_weight": 0.2, "align": True},
-    {"leakage_weight": 0.1, "alpha": 0.002},
     {"leakage_weight": 1, "alpha": 0.02},
     {"leakage_weight": 2, "alpha": 0.02},
     {"leakage_weight": 1, "classifier_steps": 1},
@@ -45,7 +45,7 @@ def search_runs(scale: str) -> list[Run]:
     """Our objective on MNIST and on Adult with other weights, classifiers and schedules."""
     few = slice(1) if scale == "smoke" else slice(None)
     pictures = {**images.fixed_settings("funnel", scale), "n_components": _length(scale)}
-    tables = {**adult.fixed_settings(scale), "alpha": images.OUR_PRICE}
+    tables = {**adult.fixed_settings(scale), "alpha": adult.OUR_PRICE}
     return [
         *(Run("funnel", images.data("mnist", scale), pictures | one, SEED) for one in TRIED_ON_IMAGES[few]),
         *(Run("funnel", adult.data("sex", scale), tables | one, SEED) for one in TRIED_ON_TABLES[few]),

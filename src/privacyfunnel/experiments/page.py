@@ -25,7 +25,8 @@ decide.
 
 Statements about learned codes are judged for each reading of the paper: "published" is what the authors'
 program computes, "written" the formula as it is printed, "mended" the same with a classifier that keeps up;
-"ours" is what this library does by default. With labels: for adversaries who know other people's classes.
+"ours" is the objective of this library's `Funnel`, over its weights. With labels: for adversaries who know
+other people's classes.
 """
 
 
