@@ -14,7 +14,7 @@ MINUTES = (
     *("known", "scaling", "exact", "many", "measures", "certificates"),
     *("learned-speed", "audit", "sweep", "walks", "streams"),
 )
-LONGER = ("learned-stability", "learned-mnist", "learned-adult", "certified-splits", "certified-images")
+LONGER = ("learned-stability", "certified-splits", "certified-images")
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
 parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MINUTES + LONGER))

@@ -16,7 +16,6 @@ import numpy as np
 from privacyfunnel.persistence import write_atomic
 
 PACKAGES = ("torch", "numpy", "scikit-learn", "umap-learn", "privacyfunnel")
-SCHEDULES = ("simultaneous", "alternating")
 
 Row = dict[str, Any]
 
@@ -31,13 +30,6 @@ def machine() -> Row:
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
     }
-
-
-def mean_and_spread(values: Sequence[float], digits: int = 3) -> str:
-    """Mean ± standard deviation over seeds."""
-    if len(values) == 1:
-        return f"{values[0]:.{digits}f}"
-    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
 
 
 def mean_and_range(values: Sequence[float], digits: int = 3) -> str:

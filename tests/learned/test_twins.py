@@ -13,9 +13,11 @@ from privacyfunnel.attributes import read_attributes
 from privacyfunnel.learned import Funnel, families
 from privacyfunnel.learned.families import likelihood
 from privacyfunnel.learned.networks import scaling_of
-from privacyfunnel.learned.objectives import MOMENT, describe
-from privacyfunnel.learned.steps import GRADIENT_CLIP, Batch
+from privacyfunnel.learned.objectives import describe
+from privacyfunnel.learned.steps import Batch
 
+# Written down here once more: of the running mean behind P_z, and of the gradients.
+MOMENT, CLIP = 0.1, 5.0
 SMALL = {"hidden": (16, 16), "learning_rate": 3e-3}
 #: What the constructors must come to, written down here once more.
 PRINTED = {"square": True, "density": "normal", "weight": 1.0, "at_once": False, "fresh": 0}
@@ -76,7 +78,7 @@ class Twin:
         z = (loc + torch.exp(log_scale) * noise).detach()
         self.third.zero_grad()
         self.cross_entropy(z, y).backward()
-        nn.utils.clip_grad_norm_(self.classifier.parameters(), GRADIENT_CLIP)
+        nn.utils.clip_grad_norm_(self.classifier.parameters(), CLIP)
         self.third.step()
 
     def batch(self, x, y, noise, entropy, half_variance):
@@ -90,7 +92,7 @@ class Twin:
         _, _, _, rec, cross_entropy = terms()
         self.first.zero_grad()
         (self.beta * rec / lost + cross_entropy).backward()
-        nn.utils.clip_grad_norm_(self.decoding, GRADIENT_CLIP)
+        nn.utils.clip_grad_norm_(self.decoding, CLIP)
         from_before = [parameter.grad.clone() for parameter in self.decoding]
         if not self.at_once:
             self.first.step()
@@ -110,7 +112,7 @@ class Twin:
             loss = residual + self.alpha * kl
         self.second.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(self.encoder.parameters(), GRADIENT_CLIP)
+        nn.utils.clip_grad_norm_(self.encoder.parameters(), CLIP)
         self.second.step()
         if self.at_once:
             for parameter, gradient in zip(self.decoding, from_before, strict=True):
@@ -239,5 +241,5 @@ def test_the_printed_reading_runs_away_without_its_clamp(clamped):
         assert min(leakage) == 0
         assert 35 < found[-1]["residual"] < 45
     else:
-        assert min(leakage) < -20
+        assert min(leakage) < -30
         assert abs(found[-1]["residual"]) < 5

@@ -153,7 +153,8 @@ class Funnel(LearnedFunnel):
 
         The second after the first on each mini-batch, normal codes, P(X|Z) = N(·, I) with its constant, for
         the records as they are, and a linear classifier that learns with the decoder: it protects against
-        linear adversaries only.
+        linear adversaries only. Gradients are clipped at a norm of 5, as for all estimators here, of which
+        the paper says nothing.
 
         `mended` is what keeps this classifier from being outrun: both steps at once, a fifth of the weight on
         Î(Z;Y), and the Bernoulli likelihood of the authors' program for X in [0, 1].

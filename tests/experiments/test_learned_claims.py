@@ -1,0 +1,133 @@
+"""Statements about codes: made-up runs that make each of them hold, and others that refute it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from privacyfunnel.experiments import adult, images
+
+#: Fresh PSNR of the settings of each method, and bits found there.
+GAINS = (12.0, 14.0, 16.0, 18.5)
+
+
+def run_of(method: str, gain: float, seed: int, more: float, **values: float) -> dict[str, Any]:
+    """A run whose cost grows with its gain, and `more` beside it; the seeds differ by a little."""
+    bits = 0.3 * (gain - 11.5) + more + 0.004 * (seed - 0.5)
+    success = min(0.1 + bits / 4, 1.0)
+    found = {
+        "psnr_fresh": gain,
+        "psnr": gain - 0.3,
+        "mse": 0.01,
+        "mse_fresh": 10 ** (-gain / 10),
+        "mse_nothing": 0.067,
+        "leakage": bits,
+        "leakage_low": bits - 0.01,
+        "leakage_high": bits + 0.01,
+        "leakage_most": 3.32,
+        "success_with_labels": success,
+        "clustering": success - 0.05,
+        "chance": 0.11,
+        "n_judged": 30_000,
+        "n_clustered": 10_000,
+        "n_parameters": 1e6,
+        "judged_by": "x",
+        **values,
+    }
+    settings = {"n_components": 64, "alpha": 0.5, "beta": gain}
+    run = {"method": method, "settings": settings, "seed": seed, "data": {"name": "mnist"}}
+    return {"key": "k", "run": run, "values": found, "seconds": 1.0}
+
+
+def verdicts(**more: float) -> dict[tuple[str, str], bool | None]:
+    """What the page says where the methods cost so much more than their gain asks for."""
+    found = images.find_tradeoff(
+        [
+            run_of(method, gain, seed, extra)
+            for method, extra in more.items()
+            for gain in GAINS
+            for seed in (0, 1)
+        ],
+        "small",
+        name="mnist",
+        figure="figure 2a",
+    )
+    return {(claim.source, claim.says): claim.holds for claim in found.claims}
+
+
+def told(found: dict[tuple[str, str], bool | None], source: str, *words: str) -> bool | None:
+    """The verdict of the one statement that has these words."""
+    ((_, verdict),) = [
+        (says, holds)
+        for (where, says), holds in found.items()
+        if where == source and all(w in says for w in words)
+    ]
+    return verdict
+
+
+@pytest.mark.parametrize(("dca", "holds"), [(-0.4, True), (0.4, False)])
+@pytest.mark.parametrize("source", ["figure 2a, published", "figure 2a, published, with labels"])
+def test_dca_against_a_rival(dca: float, holds: bool, source: str) -> None:
+    found = verdicts(published=dca, conditional=0.0, **{"deep-variational": 0.0})
+    for rival in ("CPF", "DVPF"):
+        assert told(found, source, f"against {rival}") is holds
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(-0.4, True), (0.4, False), (0.0, None)])
+def test_ours_against_each_rival(ours: float, holds: bool | None) -> None:
+    rivals = ("conditional", "deep-variational", "autoencoder", "published", "written")
+    found = verdicts(funnel=ours, **dict.fromkeys(rivals, 0.0))
+    for name in ("CPF", "DVPF", "VAE", "DCA (published)", "DCA (written)"):
+        assert told(found, "ours, mnist", f"than {name},") is holds
+
+
+@pytest.mark.parametrize(("sizes", "holds"), [((1e6, 2e6), True), ((2e6, 1e6), False)])
+def test_numbers_of_parameters(sizes: tuple[float, float], holds: bool) -> None:
+    runs = [
+        run_of(method, gain, seed, 0.0, n_parameters=size)
+        for method, size in zip(("published", "deep-variational"), sizes, strict=True)
+        for gain in GAINS
+        for seed in (0, 1)
+    ]
+    (claim,) = [
+        claim
+        for claim in images.find_tradeoff(runs, "small", name="mnist", figure="figure 2a").claims
+        if claim.source == "section IV-B, mnist"
+    ]
+    assert claim.holds is holds
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(-0.1, True), (0.1, False), (0.0, None)])
+def test_ours_on_adult_against_each_rival(ours: float, holds: bool | None) -> None:
+    def of(method: str, more: float) -> list[dict[str, Any]]:
+        found = []
+        for area in (0.70, 0.78, 0.84, 0.89):
+            for seed in (0, 1, 2):
+                one = run_of(method, area, seed, 0.0)
+                bits = 0.3 + 2 * (area - 0.75) + more + 0.001 * seed
+                one["values"] |= {"task_auc": area, "leakage": bits, "leakage_most": 0.92}
+                one["values"] |= {"leakage_low": bits - 0.004, "leakage_high": bits + 0.004}
+                one["values"] |= {"leakage_logistic_regression": bits / 3}
+                one["run"]["data"] = {"name": "adult", "private": "sex"}
+                found.append(one)
+        return found
+
+    rivals = ("conditional", "deep-variational", "autoencoder", "written", adult.ERASED)
+    records = [*of("funnel", ours), *(one for rival in rivals for one in of(rival, 0.0))]
+    claims = {(claim.source, claim.says): claim.holds for claim in adult.find(records, "small").claims}
+    for name in ("CPF", "DVPF", "VAE", "DCA (written)", "random erasure"):
+        assert told(claims, "ours, sex", f"than {name},") is holds
+    linear = told(claims, "ours, sex", "linear classifier protects against linear adversaries only")
+    assert linear is True
+
+
+def test_a_training_that_ran_away_is_told() -> None:
+    bad = [run_of("written", 12.0, seed, 0.0, mse=0.09) for seed in (0, 1)]
+    good = [run_of("conditional", 12.0, seed, 0.0) for seed in (0, 1)]
+    notes = images.find_tradeoff([*bad, *good], "small", name="mnist", figure="figure 2a").notes
+    (note,) = [note for note in notes if "ran away" in note]
+    assert "DCA (written) with alpha 0.5, beta 12 (2 of 2 seeds)" in note
+    assert "CPF" not in note
