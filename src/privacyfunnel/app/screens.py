@@ -68,6 +68,7 @@ def act(desk: Desk, screen: str, form: dict[str, str], places: Places) -> Respon
 
 def _start_look(desk: Desk, form: dict[str, str]) -> None:
     roles = read_roles(desk.columns, form)
+    desk.dropped = ()
     private = [name for name in desk.columns if roles[name] == "private"]
     if not private:
         raise InvalidInputError("Say which column is private: choose “private” for it.")
@@ -89,9 +90,8 @@ def _start_look(desk: Desk, form: dict[str, str]) -> None:
         desk.inspection = found
         if large:
             desk.behind = Work(look, desk.path, private)
-        for name in found.advised("drop"):
-            if desk.roles.get(name) == "public":
-                desk.roles[name] = "drop"
+        desk.dropped = tuple(name for name in found.advised("drop") if desk.roles.get(name) == "public")
+        desk.roles |= dict.fromkeys(desk.dropped, "drop")
 
     if large:
         desk.start("look", after, first_look, desk.path, private, FIRST_RECORDS)
