@@ -27,7 +27,7 @@ AGAIN = (
     "for the best of several that was picked after looking at their bounds."
 )
 #: Records from which on a first look is at some of them, and at how many.
-LARGE, FIRST_RECORDS = 1_000_000, 200_000
+LARGE, FIRST_RECORDS = 1_000_000, 100_000
 #: From this many bits of an inspection's lower end on, a kept column is said to tell.
 TELLS = 0.001
 
