@@ -1,8 +1,8 @@
 """Run the benchmarks, or those named: python -m benchmarks [NAME ...] [--output DIR] [--verbose]
 
-Without names, those that take minutes. With --output, streams and the learned and certified ones also write
-what they measured into the folder. With --verbose, walks lists the files. With --before, streams measures an
-older tree of this repository as well, in turn; --records says how many records its frames have.
+Without names, those that take minutes. With --output, streams, app and the learned and certified ones also
+write what they measured into the folder. With --verbose, walks lists the files. With --before, streams
+measures an older tree of this repository as well, in turn; --records says how many records its frames have.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 
 MINUTES = (
     *("known", "scaling", "exact", "many", "measures", "certificates"),
-    *("learned-speed", "audit", "sweep", "walks", "streams"),
+    *("learned-speed", "audit", "sweep", "walks", "streams", "app"),
 )
 LONGER = ("learned-stability", "certified-splits", "certified-images")
 
@@ -32,7 +32,7 @@ for name in chosen.names or MINUTES:
         {"certified-splits": module.main, "certified-images": module.images}[name](chosen.output)
         continue
     main = import_module(f".{name.replace('-', '_')}", __package__).main
-    if name.startswith("learned-"):
+    if name == "app" or name.startswith("learned-"):
         main(chosen.output)
     elif name == "streams":
         main(chosen.output, chosen.before, chosen.records)

@@ -111,6 +111,14 @@ def test_what_is_guaranteed_is_no_markup(client: Any, tmp_path: Path) -> None:
     assert "<script>" not in words.replace("\\<", "")
 
 
+def test_a_table_of_very_many_columns_is_one_sentence(client: Any, tmp_path: Path) -> None:
+    (tmp_path / "wide.csv").write_text(",".join(f"c{i}" for i in range(server.MOST_COLUMNS + 1)) + "\n")
+    answer = client.post("/open", json={"path": "wide.csv"})
+    assert answer.status_code == 422
+    assert_one_sentence(answer)
+    assert "1,000 columns at most" in answer.text
+
+
 def test_an_upload_that_is_no_table_is_not_kept(client: Any) -> None:
     before = set(Path(tempfile.gettempdir()).glob(f"{places.PREFIX}*/*"))
     answer = client.post("/upload", content=b"\xff\xfe\x00", headers={"X-Pfunnel-Ending": ".csv"})

@@ -138,6 +138,15 @@ def test_a_table_is_opened_by_keyboard_and_found_again(browser: Any, tmp_path: P
             page.get_by_role("button", name="Next: choose").wait_for()
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_long_names_do_not_widen_the_page(browser: Any, tmp_path: Path, width: int) -> None:
+    table, long = write_people(tmp_path / "people.csv"), "job" * 67
+    table.write_text(table.read_text().replace("job", long, 1).replace("city1", "c" * 200))
+    with served(table, tmp_path) as address, opened(browser, address, width=width) as (page, _):
+        whole_way(page, "sex", [long, "city"], "out", "table", f"long-{width}")
+        written(page, f"long-{width}")
+
+
 def test_a_copy_is_uploaded_and_a_large_one_is_refused(browser: Any, tmp_path: Path) -> None:
     table, large = write_people(tmp_path / "people.csv"), tmp_path / "large.csv"
     with large.open("wb") as file:

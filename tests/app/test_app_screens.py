@@ -73,6 +73,15 @@ def test_look_tells_which_column_tells(page: Page) -> None:
     assert "colour is kept as it is" not in said
 
 
+def test_look_says_which_columns_it_has_set_to_drop(page: Page) -> None:
+    roles = page.roles(COLUMNS, person="public", sex="private", job="public")
+    assert "Set to “drop”, as advised: person." in page.does("look", **roles)
+    page.post(page.at("look"), **roles)
+    said = page.get(page.at("look")).text
+    assert "as advised" not in said
+    assert re.search(r'value="public" aria-label="public: person" checked', said)
+
+
 def test_a_large_file_has_a_first_look(client: Any, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
@@ -135,7 +144,9 @@ def test_the_slider_moves_along_a_frontier_that_is_certified_together(chosen: Pa
         assert "for all places of the slider together" in text
         assert "What is merged" in text
     assert shares == sorted(shares)
-    assert "Nobody is worse off" in text_of(chosen.post(chosen.at("stop"), at="0").text)
+    nothing = text_of(chosen.post(chosen.at("stop"), at="0").text)
+    assert "Nobody is worse off" in nothing
+    assert "≤ 0.000 bit on new people" in nothing
     page = chosen.get(chosen.at("choose")).text
     assert 'class="impossible"' in page
     assert 'type="range"' in page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -160,6 +160,8 @@ def certified_corners(front: Frontier, problem: CellProblem) -> CertifiedFrontie
         assert one.mechanism is not None
         table = one.mechanism.p_z_given_x
         bound, guess = certifier.bound(table), problem.guess_bounds(table, len(corners))
+        if one.mechanism.n_z == 1 and problem.leakage != "success":  # one symbol tells nothing
+            bound = replace(bound, value=0.0, interval=None)
         points.append(CertifiedPoint(one.mechanism, one.utility / whole, bound, guess))
     return CertifiedFrontier(tuple(points))
 
@@ -211,7 +213,7 @@ def worst_off(joint: Joint, mechanism: TableMechanism) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+    return f"{100 * value:.1f} %" if value >= 0.0005 else "less than 0.1 %"
 
 
 def kinds_in_words(funnel: Any) -> Any:

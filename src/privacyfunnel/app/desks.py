@@ -29,6 +29,7 @@ class Desk:
     path, shown : the table, and what it is called on the page
     columns : tuple of str
     roles : role of each column
+    dropped : the columns that a look has left out
     inspection, choice, report, repeated, taken : what the four screens found; None before
     n_records : how many there are, where the file tells it
     work, doing : what is being done, and for which screen
@@ -47,6 +48,7 @@ class Desk:
     shown: str
     columns: tuple[str, ...]
     roles: dict[str, str] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
     inspection: Any = None
     choice: Any = None
     report: Any = None

@@ -27,7 +27,7 @@ AGAIN = (
     "for the best of several that was picked after looking at their bounds."
 )
 #: Records from which on a first look is at some of them, and at how many.
-LARGE, FIRST_RECORDS = 1_000_000, 200_000
+LARGE, FIRST_RECORDS = 1_000_000, 100_000
 #: From this many bits of an inspection's lower end on, a kept column is said to tell.
 TELLS = 0.001
 
@@ -68,6 +68,7 @@ def act(desk: Desk, screen: str, form: dict[str, str], places: Places) -> Respon
 
 def _start_look(desk: Desk, form: dict[str, str]) -> None:
     roles = read_roles(desk.columns, form)
+    desk.dropped = ()
     private = [name for name in desk.columns if roles[name] == "private"]
     if not private:
         raise InvalidInputError("Say which column is private: choose “private” for it.")
@@ -89,9 +90,8 @@ def _start_look(desk: Desk, form: dict[str, str]) -> None:
         desk.inspection = found
         if large:
             desk.behind = Work(look, desk.path, private)
-        for name in found.advised("drop"):
-            if desk.roles.get(name) == "public":
-                desk.roles[name] = "drop"
+        desk.dropped = tuple(name for name in found.advised("drop") if desk.roles.get(name) == "public")
+        desk.roles |= dict.fromkeys(desk.dropped, "drop")
 
     if large:
         desk.start("look", after, first_look, desk.path, private, FIRST_RECORDS)

@@ -32,6 +32,8 @@ from .work import warm_up
 
 #: Bytes of a form, at most.
 MOST_FORM = 1 << 20
+#: Columns that a page can show.
+MOST_COLUMNS = 1_000
 #: Seconds between two lines of progress.
 PACE = 0.2
 #: Lines of one answer: a browser has six connections for all tabs, and each must get its turn.
@@ -107,6 +109,11 @@ class App:
 
     def _opened(self, path: str, shown: str, *, copied: bool = False) -> Desk:
         table = open_table(path)
+        if len(table.columns) > MOST_COLUMNS:
+            raise InvalidInputError(
+                f"{shown}: the page shows {MOST_COLUMNS:,} columns at most, and the table has "
+                f"{len(table.columns):,}; use 'pfunnel inspect', or leave some out."
+            )
         n = table.n_records if isinstance(table, ParquetFile) else None
         return self.desks.add(Desk(path, shown, tuple(table.columns), n_records=n, copied=copied))
 

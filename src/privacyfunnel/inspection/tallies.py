@@ -125,7 +125,7 @@ class Tallies:
         grouped = chosen.group_by(*names).agg(nw.len().alias("n"))
         if self.is_lazy:
             grouped = run_lazily(grouped if most is None else grouped.head(most + 1))
-        columns = [_plain(grouped[name].to_list()) for name in names]
+        columns = [_plain(grouped[name]) for name in names]
         return zip(zip(*columns, strict=True), map(int, grouped["n"].to_list()), strict=True)
 
     def values(self, names: Sequence[str]) -> dict[str, Counter[Hashable] | None]:
@@ -165,9 +165,14 @@ class Tallies:
         return len(seen) == PROBED and int(seen.n_unique()) > PROBED / 2
 
 
-def _plain(values: list[Any]) -> list[Hashable]:
+def _plain(column: Any) -> list[Hashable]:
     """Values that compare as people expect; None for every missing one."""
-    return [None if _is_missing(value) else canonical_label(value) for value in values]
+    import narwhals as nw
+
+    values: list[Hashable] = column.to_list()
+    if column.dtype.is_integer() or column.dtype in (nw.String, nw.Boolean):  # which they are already
+        return values
+    return [canonical_label(value) for value in values]
 
 
 def _is_missing(value: Any) -> bool:
