@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,8 @@ def main() -> None:
         programs = environment(scratch / "empty", f"{wheel}[plot]")
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
         print(run([str(programs / "pfunnel"), "demo"], scratch, COLUMNS="80", PATH=path))
+        for own in ("people.csv", "new.csv"):  # the README's names for a file of one's own
+            shutil.copy(scratch / "demo-output" / "adult.csv", scratch / own)
         for number, (kind, block) in enumerate(blocks(ROOT / "README.md"), 1):
             lacking = [
                 package for what, package in NEEDS.items() if what in block and not has(programs, package)

@@ -21,7 +21,7 @@ from .learned import Row, mean_and_range, publish, summary
 SEEDS = (31, 32, 33)  # of the split and the fit; whatever was chosen was chosen on others
 SIZES = (4, 8, 31)  # leaves of the trees that judge
 N_FIT = 24_000  # of Adult; the others are fresh
-TITLE = "Certified funnel: what is guaranteed, what is found in fresh records, and what is kept"
+TITLE = "Certified funnel on {}: what is guaranteed, found in fresh records, and kept"
 NOTES = (
     "Mean and range over three splits. Guaranteed: bits that no adversary exceeds on a new person, 95 %. "
     "Found: the most that any adversary of a whole audit reaches on the symbols of fresh records, without "
@@ -68,18 +68,20 @@ def main(output: Path | None = None) -> None:
     runs = [row for seed in SEEDS for row in adult_runs(adult, seed)]
     for one in (german_run, digits_run):
         runs += [one(seed) for seed in SEEDS]
-    _publish("certified-splits", runs, [ADULT, GERMAN, f"At .05 bit: {refused()}", ELSEWHERE], output)
+    notes = [ADULT, GERMAN, f"At .05 bit: {refused()}", ELSEWHERE]
+    _publish("certified-splits", "tables and digits", runs, notes, output)
 
 
 def images(output: Path | None = None) -> None:
     """MNIST, by its own name: half a minute of CPU a fit."""
     runs = [row for seed in SEEDS for row in mnist_runs(seed)]
-    _publish("certified-images", runs, [MNIST], output)
+    _publish("certified-images", "MNIST", runs, [MNIST], output)
 
 
-def _publish(name: str, runs: list[Row], notes: list[str], output: Path | None) -> None:
+def _publish(name: str, what: str, runs: list[Row], notes: list[str], output: Path | None) -> None:
     used = {key: text for key, text in COLUMNS.items() if any(run[key] is not None for run in runs)}
-    publish(name, TITLE, summary(runs, "what", used), runs, [*NOTES, *notes], {"seeds": list(SEEDS)}, output)
+    title = TITLE.format(what)
+    publish(name, title, summary(runs, "what", used), runs, [*NOTES, *notes], {"seeds": list(SEEDS)}, output)
 
 
 def adult_runs(adult: Any, seed: int) -> list[Row]:

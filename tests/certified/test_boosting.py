@@ -4,7 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
+from privacyfunnel.certified import predictor
 from privacyfunnel.certified.boosting import (
     LEAST_IN_LEAF,
     MOST_STEP,
@@ -16,6 +18,7 @@ from privacyfunnel.certified.boosting import (
     softmax,
 )
 from privacyfunnel.certified.predictor import Predictor
+from privacyfunnel.parallel import library_threads
 
 
 def crossed(n=6_000, seed=0, n_classes=2):
@@ -159,3 +162,17 @@ def test_trees_without_questions_and_weights_beyond_numbers_are_refused():
     ):
         with pytest.raises(ValueError, match=r"trees of the predictor|no probabilities"):
             Predictor.from_dict({**model.to_dict(), **change})
+
+
+def test_the_model_is_fitted_in_one_thread(monkeypatch):
+    threads = []
+    plain = predictor.boosted
+
+    def watched(*arguments):
+        threads.extend(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+        return plain(*arguments)
+
+    monkeypatch.setattr(predictor, "boosted", watched)
+    with library_threads(2, "blas"):
+        Predictor.cross_fit(*crossed(800), 2, np.random.default_rng(0))
+    assert set(threads) == {1}

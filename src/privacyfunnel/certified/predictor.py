@@ -16,6 +16,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS
+from ..parallel import library_threads
 from .boosting import MOST_WEIGHT, Trees, boosted, softmax, stops
 from .stored import numbers_from, numbers_to
 
@@ -109,21 +110,23 @@ class Predictor:
         fold = rng.permutation(len(points)) % N_FOLDS
         numbers = (0, *stops(n_classes))
         predicted = np.empty((len(numbers), len(points), n_classes))
-        for one in range(N_FOLDS):
-            mine = fold == one
-            if mine.any():
-                model = cls.fit(points[~mine], classes[~mine], n_classes)
-                model = model.with_trees(points[~mine], classes[~mine], rng)
-                predicted[:, mine] = model._after(points[mine], numbers)
-        true = predicted[:, np.arange(len(points)), classes]
-        bits = -np.log2(np.maximum(true, 1e-12)).mean(axis=1)
-        best = int(bits.argmin())
-        if bits[best] > bits[0] - LEAST_SAVED:
-            best = 0
-        model = cls.fit(points, classes, n_classes)
-        if best:
-            model = model.with_trees(points, classes, rng, numbers[best])
-        return model, predicted[best]
+        # In products as narrow as those of trees threads mostly wait for each other, and burn a core each.
+        with library_threads(1, "blas"):
+            for one in range(N_FOLDS):
+                mine = fold == one
+                if mine.any():
+                    model = cls.fit(points[~mine], classes[~mine], n_classes)
+                    model = model.with_trees(points[~mine], classes[~mine], rng)
+                    predicted[:, mine] = model._after(points[mine], numbers)
+            true = predicted[:, np.arange(len(points)), classes]
+            bits = -np.log2(np.maximum(true, 1e-12)).mean(axis=1)
+            best = int(bits.argmin())
+            if bits[best] > bits[0] - LEAST_SAVED:
+                best = 0
+            model = cls.fit(points, classes, n_classes)
+            if best:
+                model = model.with_trees(points, classes, rng, numbers[best])
+            return model, predicted[best]
 
     def with_trees(
         self, points: FloatArray, classes: IntArray, rng: np.random.Generator, n: int | None = None
