@@ -111,7 +111,7 @@ def assert_repeated(released: Path, command: list[str]) -> None:
     again = released.with_stem("again")
     for ask in (
         [sys.executable, "-m", "privacyfunnel", *command[1:]],
-        [sys.executable, folder / "repeat.py"],
+        [sys.executable, folder / "keep" / "repeat.py"],
     ):
         again.unlink(missing_ok=True)
         ended = subprocess.run(ask, check=True, capture_output=True, text=True, cwd=folder.parent)

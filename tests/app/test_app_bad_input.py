@@ -87,7 +87,7 @@ def test_no_name_and_no_value_becomes_markup(client: Any, tmp_path: Path, way: s
     for payload in PAYLOADS:
         assert " ".join(payload.split()) in told, payload
     assert_only_ours(page.post("/open", path=PAYLOADS[0]).text)
-    script = (tmp_path / "odd" / "repeat.py").read_text(encoding="utf-8")
+    script = (tmp_path / "odd" / "keep" / "repeat.py").read_text(encoding="utf-8")
     compile(script, "repeat.py", "exec")
 
 

@@ -185,9 +185,13 @@ def test_take_writes_what_the_command_repeats(chosen: Page, folder: Path) -> Non
     out = folder / "out"
     names = {path.name for path in out.iterdir()}
     assert names == {
-        *("released.csv", "mechanism.json", "release.sql", "codebook.csv", "repeat.py", "repeat.sh"),
+        *("released.csv", "mechanism.json", "release.sql", "codebook.csv", "keep"),
         *("guarantee.md", "card.md", "card.json"),
     }
+    assert {path.name for path in (out / "keep").iterdir()} == {"repeat.py", "repeat.sh"}
+    # The card names the seed of its adversaries; nothing but what is kept names that of the split.
+    others = [path for path in out.iterdir() if path.is_file() and path.stem != "card"]
+    assert "seed" not in "".join(path.read_text() for path in others).lower()
     assert not list(folder.glob(".out*"))
     command = command_of(chosen.get(chosen.at("take")).text)
     assert "--key" in command

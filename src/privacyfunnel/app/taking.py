@@ -18,6 +18,8 @@ from .jobs import CONFIDENCE, Asked, chosen_funnel, chosen_mechanism
 __all__ = ["DIALECTS", "FORMATS", "Taken", "Wanted", "staging", "take"]
 
 FORMATS = ("csv", "parquet")
+#: Of what is taken, the part that is not to be handed on.
+KEEP = "keep"
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,10 @@ def _written(
     command += ["--shuffle", "--output", str(final / f"again.{wanted.form}")]
     line = join(command)
     script = _script(asked, choice, at, wanted)
-    write_atomic(name("repeats everything in Python", "repeat.py"), script)
-    write_atomic(name("releases again from the shell", "repeat.sh"), f"#!/bin/sh\n{line}\n")
+    # With the seed of the split and the records somebody could tell the rules of two guesses apart.
+    (folder / KEEP).mkdir()
+    write_atomic(name("for you alone: repeats everything in Python", f"{KEEP}/repeat.py"), script)
+    write_atomic(name("for you alone: releases again", f"{KEEP}/repeat.sh"), f"#!/bin/sh\n{line}\n")
     write_atomic(name("what is guaranteed, in words", "guarantee.md"), _guarantee(choice, stop))
     if report is not None:
         from ..report import save_card

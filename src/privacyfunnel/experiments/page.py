@@ -33,7 +33,8 @@ other people's classes.
 def write_page(folder: Path, names: Sequence[str]) -> Path:
     """Write README.md about those of the named experiments whose findings are in the folder."""
     found = [load_json(folder / f"{name}.json")[2] for name in names if (folder / f"{name}.json").exists()]
-    parts = [f"# The paper's statements and our experiments\n\n{_counted(found)}", _INTRODUCTION, _machine(), _verdicts(found)]
+    title = "# The paper's statements and our experiments\n"
+    parts = [title, _counted(found), _INTRODUCTION, _machine(), _verdicts(found)]
     lacking = [name for name in names if not (folder / f"{name}.json").exists()]
     if lacking:
         listed = ", ".join(lacking)
