@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..certificate import Certifier, note_of, success_bound
-from ..discrete.population import keep_limit, refusal
+from ..discrete.population import keep_limit, nothing_left, refusal
 from ..discrete.solve import solve
 from ..errors import ConvergenceWarning, FewRecordsWarning, InfeasibleError
 from ..information import entropy
@@ -119,7 +119,12 @@ class CellProblem:
         if not isinstance(limits, Mapping):
             least, certifier = self.least(), self.certifier()
             found = keep_limit(
-                self.solve, lambda one: certifier.bound(one.mechanism.p_z_given_x), limits, least, shares
+                self.solve,
+                lambda one: certifier.bound(one.mechanism.p_z_given_x),
+                limits,
+                least,
+                shares,
+                self.leakage,
             )
             if found is None:
                 raise self._refused(
@@ -139,11 +144,7 @@ class CellProblem:
 
         for name in limits:
             if limits[name] <= leasts[name]:
-                raise InfeasibleError(
-                    f"A limit of {limits[name]:g} for {name} leaves nothing to be certified: saying nothing "
-                    f"at all has {leasts[name]:.4g}; allow more.",
-                    names=("max_leakage",),
-                )
+                raise nothing_left(limits[name], leasts[name], self.leakage, name)
         found = keep_limit(solve_at, used, 1.0, 0.0, shares)
         if found is None:
             hard = max(limits, key=lambda name: -limits[name])

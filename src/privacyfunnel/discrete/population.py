@@ -25,12 +25,25 @@ SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SOLVING_SHARE = 2 / 3
 
 
+def nothing_left(limit: float, least: float, leakage: str, name: str | None = None) -> InfeasibleError:
+    """For a limit that saying nothing at all does not keep."""
+    of = "" if name is None else f" for {name}"
+    told = f"A limit of {limit:g}{of} leaves nothing to be certified: saying nothing at all has {least:.4g}"
+    if leakage == "success":
+        told = (
+            f"A limit of {100 * limit:g} %{of} leaves nothing to be certified: who sees no release at all is "
+            f"right {100 * least:.2f} % of the time"
+        )
+    return InfeasibleError(f"{told}; allow more.", names=("max_leakage",))
+
+
 def keep_limit(
     solve_at: Callable[[float], Solution],
     certify: Callable[[Solution], Measured],
     limit: float,
     least: float,
     shares: Sequence[float] = SHARES,
+    leakage: str = "information",
 ) -> tuple[Solution, float] | None:
     """The most daring release whose certificate keeps the limit, and its share; None where none does.
 
@@ -41,11 +54,7 @@ def keep_limit(
     is the limit: the bound of the one that is returned, which may be lower, was not asked for beforehand.
     """
     if limit <= least:
-        raise InfeasibleError(
-            f"A limit of {limit:g} leaves nothing to be certified: saying nothing at all has {least:.4g}; "
-            "allow more.",
-            names=("max_leakage",),
-        )
+        raise nothing_left(limit, least, leakage)
     kept = None
     for share in shares:
         solution = solve_at(least + share * (limit - least))
@@ -135,7 +144,7 @@ def solve_for_population(
         return certifier.bound(channel)
 
     least = measures.without_release(made_from.p_y)
-    found = keep_limit(solve_at, certify, target.value, least)
+    found = keep_limit(solve_at, certify, target.value, least, leakage=measures.leakage)
     if found is None:
         raise refusal(measures.leakage, target.value, least, certifiers[0], told[0])
     solution, share = found
