@@ -113,5 +113,9 @@ def test_a_run_ends_where_the_loss_hardly_changes():
 def test_a_run_of_the_grid():
     found = published.solves(seed=0, solver="ridge", n_z=2, betas=[0.1, 1.0], alphas=[0.1, 1.0, 10.0])
     assert {len(values) for values in found.values()} == {6}
+    first = np.random.default_rng([0, 2, False]).random((PROBLEM.n_x, 2))
+    first /= first.sum(axis=1, keepdims=True)
+    p, steps = published.published_solve(PROBLEM, first, 0.1, 0.1, sparse=False)
+    assert (found["n_steps"][0], found["gap"][0]) == (steps, PROBLEM.stationarity_gap(p, 0.1))
     assert all(0 <= leak <= use + 1e-9 for use, leak in zip(found["utility"], found["leakage"], strict=True))
     assert found == published.solves(seed=0, solver="ridge", n_z=2, betas=[0.1, 1.0], alphas=[0.1, 1.0, 10.0])
