@@ -242,6 +242,22 @@ def test_published_stationary_points(solver: str) -> None:
     assert holds(steps=MOST_STEPS) is False
 
 
+@pytest.mark.parametrize("solver", known.SOLVERS)
+def test_twins_against_the_authors_program(solver: str) -> None:
+    def judged(by: float) -> Claim:
+        points = {name: np.array(list(known.AUTHORS[name].items())) for name in known.SOLVERS}
+        points[solver][2, 1] += by
+        return known.twins_are_close(points)
+
+    assert judged(0.0).holds is True
+    assert judged(0.009).holds is True
+    assert judged(-0.009).holds is True
+    assert judged(0.011).holds is False
+    assert f"{solver} at 0.5 bit, +0.0110 (the twin leaks more)" in judged(0.011).measured
+    assert judged(-0.011).holds is None
+    assert f"{solver} at 0.5 bit, -0.0110 (the twin leaks less)" in judged(-0.011).measured
+
+
 def test_distance_to_what_is_proved() -> None:
     records = [*solves("dca-ridge", [MERGED]), *solves("dca-sparse", straight(0.2))]
     proved = {u: 0.15 * u for u in known.UTILITIES}
