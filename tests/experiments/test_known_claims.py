@@ -255,7 +255,7 @@ def test_twins_against_the_authors_program(solver: str) -> None:
     assert judged(0.011).holds is False
     assert f"{solver} at 0.5 bit, +0.0110 (the twin leaks more)" in judged(0.011).measured
     assert judged(-0.011).holds is None
-    assert f"{solver} at 0.5 bit, -0.0110 (the twin leaks less)" in judged(-0.011).measured
+    assert f"{solver} at 0.5 bit, -0.0110 (the twin leaks less, in 1 of its runs)" in judged(-0.011).measured
 
 
 def test_distance_to_what_is_proved() -> None:
