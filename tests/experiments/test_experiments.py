@@ -112,7 +112,7 @@ def test_known_table_is_true(known_results: Path) -> None:
         proved = float(table["proved: at least"][row])
         assert proved == pytest.approx(optimum[utility], abs=2e-5)
         for name in table:
-            if name not in ("utility", "proved: at least"):
+            if name not in ("utility", "proved: at least") and "minus" not in name and table[name][row]:
                 assert float(table[name][row]) >= proved - 1e-6, name
     assert float(table["exact, time sharing"][4]) == pytest.approx(optimum[0.5], abs=2e-5)
 
