@@ -164,8 +164,12 @@ def test_a_long_name_of_the_temporary_folder_is_one_sentence(tmp_path: Path, mon
 def test_a_terminal_that_is_closed_removes_what_was_uploaded(people: Path, short_folder: Path) -> None:
     temporary = short_folder
     asked = [sys.executable, "-m", "privacyfunnel", "app", "--no-browser", "--json", str(people)]
-    environment = {**os.environ, "TMPDIR": str(temporary)}
-    with subprocess.Popen(asked, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    how: dict[str, Any] = {
+        "env": {**os.environ, "TMPDIR": str(temporary)},
+        # Started under nohup, tests hand on that SIGHUP is to be ignored.
+        "preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    }
+    with subprocess.Popen(asked, stdout=subprocess.PIPE, text=True, **how) as process:
         assert process.stdout is not None
         told = ""
         while not told.endswith("}\n"):
