@@ -437,17 +437,17 @@ def test_page_about_the_runs_that_are_there_and_goes_on_from_what_is_kept(
     )
     monkeypatch.setitem(EXPERIMENTS, "appendix-f", found)
     out = tmp_path / "out"
-    with pytest.raises(InvalidInputError, match="none of its 21 runs at scale paper is there"):
+    with pytest.raises(InvalidInputError, match="none of its 27 runs at scale paper is there"):
         reproduce("appendix-f", "paper", output=out, store=tmp_path / "none", compute=False)
     finished("appendix-f", "paper", 2, tmp_path / "runs")
     summary, _ = reproduce("appendix-f", "paper", output=out, store=tmp_path / "runs", compute=False)
-    assert (summary.n_runs, summary.n_reused, summary.n_computed) == (21, 2, 0)
+    assert (summary.n_runs, summary.n_reused, summary.n_computed) == (27, 2, 0)
     table = read(out / "appendix-f.csv")
     assert table["method"] == ["DCA (published)"] * 2
     assert table["seed"] == ["0", "1"]
     assert [float(value) for value in table["psnr"]] == [24.0, 24.1]
     page = (out / "README.md").read_text(encoding="utf-8")
-    assert "21 runs. Of them 2 are computed" in page
+    assert "27 runs. Of them 2 are computed" in page
     assert "without a verdict: known," in page
     claim = json.loads((out / "appendix-f.json").read_text())["payload"]["claims"][0]
     assert (claim["source"], claim["holds"]) == ("appendix F, published", None)

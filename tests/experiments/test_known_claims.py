@@ -63,9 +63,20 @@ def test_sparse_covers_submodular(sparse: Pairs, holds: bool) -> None:
     ],
 )
 def test_ridge_is_worse(lead: np.ndarray, holds: bool | None) -> None:
-    claim = known.ridge_is_worse("figure 1b", "Ridge is worse.", "somewhere", lead)
+    sparse = np.full_like(lead, 0.3)
+    claim = known.ridge_is_worse("figure 1b", "Ridge is worse.", "somewhere", sparse + lead, sparse)
     assert claim.holds is holds
     assert "at least 0.005 bit or by 75% of the utilities" in claim.measured
+
+
+def test_utilities_that_a_solver_does_not_reach() -> None:
+    """They count for the other; where none is reached by both nothing is decided."""
+    ridge, sparse = np.array([0.3, np.inf, np.inf, np.inf]), np.array([0.3, 0.4, 0.5, np.inf])
+    assert known.ridge_is_worse("figure 1b", "x", "somewhere", ridge, sparse).holds is None  # two of four
+    assert known.ridge_is_worse("figure 1b", "x", "somewhere", ridge[:3], sparse[:3]).holds is None
+    ridge[0] = 0.31
+    assert known.ridge_is_worse("figure 1b", "x", "somewhere", ridge[:3], sparse[:3]).holds is True
+    assert known.ridge_is_worse("figure 1b", "x", "somewhere", ridge[3:], sparse[3:]).holds is None
 
 
 @pytest.mark.parametrize(("ridge", "sparse", "holds"), [(0.32, 0.30, True), (0.30, 0.32, False)])

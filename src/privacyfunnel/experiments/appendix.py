@@ -298,10 +298,15 @@ def _one_more(seeds: Sequence[Sequence[float]]) -> tuple[float, float] | None:
         return None
     from scipy.stats import t
 
+    n, n_epochs = len(seeds), sum(map(len, seeds))
     means = [statistics.fmean(seed) for seed in seeds]
+    between = statistics.variance(means) * (1 + 1 / n)
     within = statistics.fmean(statistics.variance(seed) if len(seed) > 1 else 0.0 for seed in seeds)
-    deviation = math.sqrt(statistics.variance(means) * (1 + 1 / len(means)) + within)
-    middle, half = statistics.fmean(means), float(t.ppf(0.975, len(means) - 1)) * deviation
+    # Satterthwaite's: models are few, epochs more.
+    spent = between**2 / (n - 1) + (within**2 / (n_epochs - n) if n_epochs > n else 0.0)
+    freedom = (between + within) ** 2 / spent if spent > 0 else math.inf
+    half = float(t.ppf(0.975, freedom)) * math.sqrt(between + within)
+    middle = statistics.fmean(means)
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
