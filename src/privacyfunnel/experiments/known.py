@@ -314,8 +314,8 @@ def ridge_is_worse(source: str, says: str, where: str, ridge: FloatArray, sparse
         says,
         f"Least leakage of ridge minus that of sparse {where}: {lead.min():+.4f} to {lead.max():+.4f} bit, "
         f"{lead.mean():+.4f} on average; sparse is better at {won['sparse']} of {ridge.size} utilities, "
-        f"ridge at {won['ridge']}. Decided by an average of at least {DEAD_ZONE:g} bit or by {CLEARLY_MOST:.0%} of "
-        "the utilities, and not where these disagree.",
+        f"ridge at {won['ridge']}. Decided by an average of at least {DEAD_ZONE:g} bit or by "
+        f"{CLEARLY_MOST:.0%} of the utilities, and not where these disagree.",
         verdicts.pop() if len(verdicts) == 1 else None,
     )
 
