@@ -39,7 +39,7 @@ CURVES = {
 # Of a nat of code. `Funnel` finds 0.018 by itself; much lower ones hide leakage from judges of few records.
 OUR_PRICE = 0.01
 NOISY = ((1, 0.02), (3, 0.02), (1, 0.06), (10, 0.06))
-SHARES = (0.05, 0.2, 0.5)
+SHARES = (0.5, 0.8, 0.95)
 ADVERSARIES = ["logistic regression", "neural network", "boosted trees", "network with fresh noise"]
 MEASURES = (
     "task_auc",
@@ -92,7 +92,7 @@ def runs(scale: str) -> list[Run]:
     for private in attributes:
         where = data(private, scale)
         common = {"seed": seeds}
-        betas = [0.1, 0.3, 1] if several else [0.1]
+        betas = [0.01, 0.03, 0.1, 0.3] if several else [0.1]
         raw = {
             "adversaries": [a for a in fixed["adversaries"] if a in ADVERSARIES[:3]],
             "effort": fixed["effort"],
@@ -114,7 +114,7 @@ def runs(scale: str) -> list[Run]:
         found += grid_runs("deep-variational", where, settings=fixed, grid={"alpha": leaks, **common})
         written = {k: v for k, v in fixed.items() if k != "learning_rate"} | {"alpha": 0.02}
         found += grid_runs("written", where, settings=written, grid={"beta": betas, **common})
-        weights = [0.1, 0.3, 1, 3] if several else [1]
+        weights = [0.03, 0.1, 0.3, 1, 3] if several else [1]
         plain = {**fixed, "alpha": OUR_PRICE}
         found += grid_runs("funnel", where, settings=plain, grid={"leakage_weight": weights, **common})
         for weight, noise in NOISY if several else ():
