@@ -19,7 +19,7 @@ from privacyfunnel.errors import DataFileError, InvalidInputError
 from privacyfunnel.experiments import EXPERIMENTS, SCALES, estimated_hours, experiment, known, reproduce
 from privacyfunnel.experiments.appendix import PAPER_CODES, _has, _one_more
 from privacyfunnel.experiments.base import Claim, spread
-from privacyfunnel.experiments.learned import compare, erased, groups, levels_table, undominated
+from privacyfunnel.experiments.learned import compare, erased, groups, levels_table, shared, undominated
 from privacyfunnel.sweep.execute import prepare
 
 PFUNNEL = [sys.executable, "-c", "from privacyfunnel.cli import main; main()"]
@@ -340,6 +340,22 @@ def test_random_erasure_mixes_errors_and_bits() -> None:
     assert half["values"]["success_with_labels"] == pytest.approx(0.5)
     assert (nothing["values"]["leakage"], nothing["values"]["clustering"]) == (0.0, pytest.approx(0.1))
     assert [one["run"]["settings"] for one in (nothing, whole)] == [{"share": 0.0}, {"share": 1.0}]
+
+
+def test_time_sharing_finds_the_least_of_each_cost_between_two_runs_of_a_seed() -> None:
+    def run(seed: int, mse: float, bits: float, success: float) -> dict[str, Any]:
+        values = {"mse_fresh": mse, "psnr_fresh": -10 * math.log10(mse), "leakage": bits}
+        return record("a", {**values, "leakage_low": bits - 0.1, "success_with_labels": success}, seed)
+
+    level = -10 * math.log10(0.04)
+    runs = [run(0, 0.05, 1.0, 0.3), run(0, 0.01, 3.0, 0.9), run(0, 0.03, 2.5, 0.4), run(1, 0.02, 1.0, 0.2)]
+    (found,) = shared(runs, [level, 30.0])  # nothing lies beyond the best run, and seed 1 is alone
+    values = found["values"]
+    assert (found["run"]["seed"], values["psnr_fresh"]) == (0, level)
+    # Bits: a quarter of the last beside the first; guesses: half of the middle one beside the first.
+    assert values["leakage"] == pytest.approx(1.5)
+    assert values["leakage_low"] == pytest.approx(1.4)
+    assert values["success_with_labels"] == pytest.approx(0.35)
 
 
 def test_curves_are_compared_along_their_undominated_lines() -> None:

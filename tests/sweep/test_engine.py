@@ -199,7 +199,17 @@ def test_numbers_of_a_learned_run_are_those_of_an_audit(tmp_path: Path) -> None:
         progress=False,
     )
     expected = {name: value for name, value in report.summary().items() if value is not None}
-    own = {"status", "n_parameters", "n_trained", "judged_by", "n_judged", "mse", "mse_nothing", "psnr"}
+    own = {
+        "status",
+        "n_parameters",
+        "n_trained",
+        "best_epoch",
+        "judged_by",
+        "n_judged",
+        "mse",
+        "mse_nothing",
+        "psnr",
+    }
     assert set(values) - own == set(expected) - {"name", "seconds", "published"}
     assert {name: values[name] for name in set(values) - own} == {
         name: expected[name] for name in set(values) - own

@@ -11,22 +11,27 @@ from ..sweep import Run, grid_runs
 from ..sweep.judging import JUDGING
 from .base import Claim, Experiment, Findings, Record
 from .images import (
+    BOUND,
     COMMON,
     COSTS,
     CPF,
     DRAWN,
     DVPF,
     EPOCH_SECONDS,
+    LEAST_ALPHA,
     MEASURES,
     PAPER_SETTING,
+    PLAIN,
     PUBLISHED,
+    SHARES,
+    bound_of,
     curve_of,
     data,
     fixed_settings,
     scale_notes,
     seconds,
 )
-from .learned import RULE, Group, compare, groups, judges, means_table
+from .learned import ERASURE, RULE, Group, compare, erased, groups, joined, judges, means_table
 from .pictures import plot_embeddings, plot_images, plot_tradeoff
 
 PAPER_CODES = {32: 1084742, 64: 1133190, 128: 1230086, 256: 1423878}
@@ -43,37 +48,43 @@ N_MORE, N_EMBEDDINGS = 6, 2
 
 
 def length_runs(scale: str) -> list[Run]:
-    """The published program with codes of several lengths."""
+    """The published program with codes of several lengths; the autoencoder and the bound of figure 2a."""
     codes, pairs, seeds = {
         "smoke": ([4, 8], [(0.01, 0.05)], range(1)),
         "small": ([64, 256], [(0.01, 0.05), (0.01, 0.02), (0.005, 0.01)], range(2)),
         "paper": ([32, 64, 128, 256], [(0.01, b) for b in (5e-3, 1.6e-2, 5e-2)], range(3)),
     }[scale]
-    return [
+    where = data("mnist", scale)
+    runs = [
         run
         for alpha, beta in pairs
         for run in grid_runs(
             "published",
-            data("mnist", scale),
+            where,
             settings={**COMMON[scale], "alpha": alpha, "beta": beta},
             grid={"n_components": codes, "seed": seeds},
         )
     ]
+    plain = {**fixed_settings("autoencoder", scale), "alpha": LEAST_ALPHA, "n_components": codes[0]}
+    return [*runs, *grid_runs("autoencoder", where, settings=plain, grid={"seed": seeds}), Run(BOUND, where)]
 
 
 def _length(record: Record) -> str:
-    return f"d = {record['run']['settings']['n_components']}"
+    if record["run"]["method"] == "published":
+        return f"d = {record['run']['settings']['n_components']}"
+    return curve_of(record) or "bound"
 
 
 def find_length(records: Sequence[Record], scale: str) -> Findings:
     """Whether longer codes tell an adversary less at the same PSNR."""
-    lengths = sorted({r["run"]["settings"]["n_components"] for r in records})
-    curves = {f"d = {d}": [r for r in records if _length(r) == f"d = {d}"] for d in lengths}
+    mine = [r for r in records if _length(r).startswith("d = ")]
+    lengths = sorted({r["run"]["settings"]["n_components"] for r in mine})
+    curves = {f"d = {d}": [r for r in mine if _length(r) == f"d = {d}"] for d in lengths}
     found = groups(curves)
     longest, shortest = ([g for g in found if g.curve == f"d = {d}"] for d in (lengths[-1], lengths[0]))
     claims = []
     for cost, kind in COSTS.items():
-        step = compare(longest, shortest, "psnr_fresh", cost) if len(lengths) > 1 else None
+        step = compare(longest, shortest, "psnr_fresh", cost, through=joined) if len(lengths) > 1 else None
         claims.append(
             Claim(
                 "appendix E, published" + ("" if cost == "clustering" else ", with labels"),
@@ -85,11 +96,12 @@ def find_length(records: Sequence[Record], scale: str) -> Findings:
             )
         )
     drawn = plot_tradeoff(
-        found,
+        [*found, *groups({ERASURE: erased([r for r in records if _length(r) == PLAIN], SHARES)})],
         "psnr_fresh",
         DRAWN,
         ("PSNR of a fresh decoder [dB]", "success, and bits on the right"),
         f"Code length, {scale}",
+        bound_of(records),
     )
     notes = [*scale_notes(scale), RULE, judges(records)]
     return Findings({"code-length": means_table(found, MEASURES)}, claims, {"code-length": drawn}, notes)
@@ -168,8 +180,8 @@ def find_setting(records: Sequence[Record], scale: str) -> Findings:
     notes = [
         *scale_notes(scale),
         "`psnr` is that of the method's own decoder, which for CPF sees the class; `psnr_fresh` that of a "
-        "new decoder which learns from releases alone, 4,000 steps. A row for each run; clustering is the "
-        "mean over three embeddings.",
+        f"new decoder which learns from releases alone, {COMMON[scale]['decoder_steps']:,} steps. A row for "
+        "each run; clustering is the mean over three embeddings.",
         f"{RULE} Curves that end less than {SAME_PSNR} dB from one another are compared there.",
         *([judges(records)] if records else []),
         "Clustering moves from one epoch to the next. Statements about it compare means over the last epoch "
@@ -264,6 +276,8 @@ def _paper_point(group: Group, moved: Sequence[Sequence[float]]) -> list[Claim]:
     epochs = [success for seed in moved for success in seed]
     told = f"{min(epochs):.3f} to {max(epochs):.3f} in single epochs, " if epochs else ""
     range_of_one = _one_more(moved)
+    most = group.values("leakage_most")
+    whole = f" of {statistics.fmean(most):.2f}" if most else ""
     interval = ""
     if range_of_one is not None:
         interval = f" One more model at one epoch: {range_of_one[0]:.2f} to {range_of_one[1]:.2f} (95 %)."
@@ -281,7 +295,7 @@ def _paper_point(group: Group, moved: Sequence[Sequence[float]]) -> list[Claim]:
             f"There the clustering adversary's success is {PAPER_SUCCESS}.",
             f"Clustering {told}{_digits(epochs or group.values('clustering'), 3)}; the strongest adversary "
             f"with labels has {_digits(group.values('success_with_labels'), 3)}, at least "
-            f"{_digits(group.values('leakage'), 2)} of 3.32 bit.{interval} It holds where this has the "
+            f"{_digits(group.values('leakage'), 2)} bit{whole}.{interval} It holds where this has the "
             f"paper's and is no wider than {WIDEST} to either side, and does not where it has not.",
             _has(range_of_one, PAPER_SUCCESS),
             (PUBLISHED, _later(PUBLISHED)),
@@ -327,7 +341,9 @@ def _digits(values: Sequence[float], digits: int) -> str:
 def _at_the_point(mine: Sequence[Group], theirs: Sequence[Group], rival: str, cost: str) -> Claim:
     """Against a baseline at the same PSNR, of fresh decoders for the verdict, and of their own."""
     kind = "clustering adversary" if cost == "clustering" else "strongest adversary with labels"
-    fresh, own = (compare(mine, theirs, gain, cost, same=SAME_PSNR) for gain in ("psnr_fresh", "psnr"))
+    fresh, own = (
+        compare(mine, theirs, gain, cost, same=SAME_PSNR, through=joined) for gain in ("psnr_fresh", "psnr")
+    )
     return Claim(
         "appendix F, published" + ("" if cost == "clustering" else ", with labels"),
         f"There the {kind} has less success against DCA than against {rival} at the same PSNR.",

@@ -125,8 +125,3 @@ def by_setting(records: Iterable[Record], *names: str) -> dict[tuple[Any, ...], 
         place = tuple(record["run"]["settings"].get(name) for name in names)
         groups.setdefault(place, []).append(record)
     return dict(sorted(groups.items(), key=lambda item: tuple(str(part) for part in item[0])))
-
-
-def mean_of(records: Sequence[Record], name: str) -> float:
-    """The mean of a value over records that have it."""
-    return statistics.fmean(record["values"][name] for record in records if name in record["values"])

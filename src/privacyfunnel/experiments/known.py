@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import FloatArray
 from ..datasets import paper_joint
@@ -240,7 +241,13 @@ def figures(fronts: dict[str, Frontier], read: dict[str, dict[str, Points]]) -> 
             for number, name in enumerate((first, second)):
                 shown = lowest(solvers[name])
                 marker, colour = MARKERS[number], COLOURS[number]
-                ax.plot(*shown.T, linestyle="none", marker=marker, color=colour, markersize=4, label=name)
+                # Hollow, so that what lies beneath is seen.
+                style: dict[str, Any] = {
+                    "marker": marker,
+                    "markersize": 4 + 2 * number,
+                    "markerfacecolor": "none",
+                }
+                ax.plot(*shown.T, linestyle="none", color=colour, label=name, **style)
             ax.set_title(f"{reading}: single releases", fontsize=9.5, loc="left")
             ax.set_xlabel("utility I(Z;X) [bit]", fontsize=9)
             ax.spines[["top", "right"]].set_visible(False)
@@ -284,6 +291,7 @@ def paper_claims(reading: str, solvers: dict[str, Points]) -> list[Claim]:
             f"below {point:g} bit",
             reached["ridge"][below],
             reached["sparse"][below],
+            f" From {point:g} bit on, which the statement leaves out: {told_apart(reached, ~below)}.",
         ),
         Claim(
             f"figure 1b, {reading}",
@@ -296,7 +304,16 @@ def paper_claims(reading: str, solvers: dict[str, Points]) -> list[Claim]:
     ]
 
 
-def ridge_is_worse(source: str, says: str, where: str, ridge: FloatArray, sparse: FloatArray) -> Claim:
+def told_apart(reached: dict[str, FloatArray], where: NDArray[np.bool_]) -> str:
+    """How far ridge lies from sparse at some of the utilities."""
+    both = where & np.isfinite(reached["ridge"]) & np.isfinite(reached["sparse"])
+    lead = reached["ridge"][both] - reached["sparse"][both]
+    return f"{lead.min():+.4f} to {lead.max():+.4f} bit" if lead.size else "not reached by both"
+
+
+def ridge_is_worse(
+    source: str, says: str, where: str, ridge: FloatArray, sparse: FloatArray, remark: str = ""
+) -> Claim:
     """By the leakage of both at several utilities; it is infinite where one does not come so far."""
     won = {
         "sparse": int((ridge > sparse + TOLERANCE).sum()),
@@ -315,7 +332,7 @@ def ridge_is_worse(source: str, says: str, where: str, ridge: FloatArray, sparse
         f"Least leakage of ridge minus that of sparse {where}: {lead.min():+.4f} to {lead.max():+.4f} bit, "
         f"{lead.mean():+.4f} on average; sparse is better at {won['sparse']} of {ridge.size} utilities, "
         f"ridge at {won['ridge']}. Decided by an average of at least {DEAD_ZONE:g} bit or by "
-        f"{CLEARLY_MOST:.0%} of the utilities, and not where these disagree.",
+        f"{CLEARLY_MOST:.0%} of the utilities, and not where these disagree.{remark}",
         verdicts.pop() if len(verdicts) == 1 else None,
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .learned import ERASURE, Group, undominated
+from .learned import ERASURE, SHARED, Group, undominated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,13 +34,19 @@ def plot_tradeoff(
     curves = list(dict.fromkeys([*order, *(group.curve for group in found)]))
     for ax, (cost, name) in zip(axes, costs.items(), strict=True):
         if bound is not None:
-            ax.axvline(bound, color="0.6", linewidth=0.9, linestyle=":", label="no leakage: at most")
+            ax.axvline(
+                bound, color="0.6", linewidth=0.9, linestyle=":", label="no leakage: at most (estimated)"
+            )
         for number, curve in enumerate(curves):
             mine = [g for g in found if g.curve == curve and g.values(cost) and g.values(gain)]
             best = undominated(mine, gain, cost)
             points = [g.mean(gain) for g in best], [g.mean(cost) for g in best]
             if curve == ERASURE:
                 ax.plot(*points, linewidth=1.1, color="0.4", linestyle="--", label=curve)
+                continue
+            if curve == SHARED:
+                colour = COLOURS[curves.index("ours") % len(COLOURS)]
+                ax.plot(*points, linewidth=1.1, color=colour, linestyle=":", label=curve)
                 continue
             if not mine:
                 continue
@@ -64,7 +70,9 @@ def plot_tradeoff(
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel(labels[1], fontsize=9)
-    axes[0].legend(fontsize=7, frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=7.5, frameon=False
+    )
     figure.suptitle(title, fontsize=10)
     return figure
 

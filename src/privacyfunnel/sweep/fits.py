@@ -18,6 +18,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import DataFileError, FileFormatError
 from ..estimators import estimator
 from ..persistence import load
@@ -48,6 +50,8 @@ def fit_and_judge(method: str, settings: Mapping[str, Any], seed: int, records: 
         "status": model.status_.name,
         "n_parameters": sum(p.numel() for p in model.modules_.parameters()),
         "n_trained": len(records.x_train),
+        # Where training ran away, the page says when.
+        "best_epoch": 1 + int(np.argmin(np.asarray(model.history_["reconstruction"]))),
         **_budget(model),
         **judged(model, records, seed, **judging),
     }
