@@ -51,6 +51,23 @@ def test_each_method_has_its_envelope_and_name(n_methods):
     assert len(looks) == n_methods
 
 
+def test_curves_that_coincide_are_all_seen():
+    """Dashes that take turns, and rings around the marks of the first."""
+    front = frontier(1)
+    figure = plot_frontier({"one": front, "two": front, "three": front, "other": frontier(2)})
+    same = [line for line in figure.axes[0].get_lines() if len(line.get_xdata()) > 2]
+    lines = [line for line in same if line.get_linestyle() != "None"]
+    dashed = [line for line in lines if line.is_dashed()]
+    assert len(dashed) >= 2
+    marks = [
+        line
+        for line in figure.axes[0].get_lines()
+        if line.get_linestyle() == "None" and line.get_marker() in "os^"
+    ]
+    sizes = [line.get_markersize() for line in marks if len(line.get_xdata())]
+    assert len(set(sizes)) == len(sizes)
+
+
 def test_colours_are_distinct_in_lightness_or_hue():
     assert len(set(COLOURS)) == len(COLOURS) == 8
 

@@ -29,6 +29,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK, FAINT = "#222222", "#8a8a8a"
 WHITE_EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 _SHADE = "#ececec"
+# Of the height of a figure: how near curves coincide; points of a line until the next of them takes its turn.
+_LOOKS_EQUAL, _TURN = 0.01, 5.0
 _BACKGROUND = ("X or nothing, at random", "proved impossible", "proved impossible with these answers")
 # What the axes show, by the measures of a frontier.
 _ACROSS = {
@@ -93,8 +95,8 @@ def plot_frontier(
     shown = [frontier for _, frontier in curves]
     _draw_bound(ax, shown)
     _draw_limits(ax, shown)
-    for number, (name, frontier) in enumerate(curves):
-        _draw_curve(ax, name, frontier, number, len(curves), points)
+    for number, ((name, frontier), place) in enumerate(zip(curves, _coinciding(shown), strict=True)):
+        _draw_curve(ax, name, frontier, number, len(curves), place, points)
     _finish(ax, title, shown[0], beneath=own)
     return figure_of(ax)
 
@@ -202,16 +204,53 @@ def _curves(
             yield "", frontier
 
 
-def _draw_curve(ax: Axes, name: str, frontier: Frontier, number: int, n_curves: int, points: bool) -> None:
+def _coinciding(frontiers: Sequence[Frontier]) -> list[tuple[int, int]]:
+    """For each curve which of those that look the same it is, and how many they are."""
+    groups: list[list[int]] = []
+    drawn = [_places(frontier.envelope()) for frontier in frontiers]
+    highest = max((max(up) - min(up) for _, up in drawn), default=0.0)
+    for number, (across, up) in enumerate(drawn):
+        for group in groups:
+            first_across, first_up = drawn[group[0]]
+            at = np.linspace(0.0, max(across[-1], first_across[-1]), 257)
+            apart = np.abs(np.interp(at, across, up) - np.interp(at, first_across, first_up)).max()
+            if apart <= _LOOKS_EQUAL * highest:
+                group.append(number)
+                break
+        else:
+            groups.append([number])
+    places = {number: (i, len(group)) for group in groups for i, number in enumerate(group)}
+    return [places[number] for number in range(len(frontiers))]
+
+
+def _draw_curve(
+    ax: Axes,
+    name: str,
+    frontier: Frontier,
+    number: int,
+    n_curves: int,
+    place: tuple[int, int],
+    points: bool,
+) -> None:
     colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
     corners = frontier.envelope()
     found = [p for p in corners[1:] if not _is_identity(p, frontier)]
-    # Curves often coincide. Earlier ones are wider and have larger marks, and all marks lie above all lines,
-    # so that what a later curve covers still shows.
+    # Earlier curves are wider and have larger marks, and all marks lie above all lines, so that what a later
+    # curve covers still shows.
     earlier = (n_curves - 1 - number) / max(n_curves - 1, 3)
     width, mark = 1.3 + 1.3 * earlier, 4.6 + 2.4 * earlier
     order = number / n_curves
-    dashes = "-" if number < len(COLOURS) else (0, (4, 1.5))
+    own: Any = "-" if number < len(COLOURS) else (0, (4, 1.5))
+    dashes = own
+    edge: dict[str, Any] = dict(WHITE_EDGE)
+    which, same = place
+    if same > 1:
+        # Curves that coincide take turns along the line, and have rings around the marks of the first.
+        width, mark = 1.8, 4.6 + which * min(2.0, 6 / (same - 1))
+        if which:
+            turn = _TURN / width  # matplotlib counts in widths
+            dashes = ((same - which) * turn, (turn, (same - 1) * turn))
+            edge = {"markerfacecolor": "none", "markeredgecolor": colour, "markeredgewidth": 1.2}
     if points:
         ids = {id(p) for p in corners}
         others = [p for p in frontier.points if id(p) not in ids and p.method not in TRIVIAL_METHODS]
@@ -219,7 +258,7 @@ def _draw_curve(ax: Axes, name: str, frontier: Frontier, number: int, n_curves: 
         ax.scatter(*_places(others), s=8, marker=marker, rasterized=len(others) > 500, **faint)
     line: dict[str, Any] = {"color": colour, "linewidth": width, "linestyle": dashes}
     ax.plot(*_places(corners), solid_joinstyle="round", clip_on=False, zorder=3 + order, **line)
-    look: dict[str, Any] = {"marker": marker, "markersize": mark, **WHITE_EDGE}
+    look: dict[str, Any] = {"marker": marker, "markersize": mark, **edge}
     ax.plot(
         *_places(found),
         color=colour,
@@ -232,7 +271,7 @@ def _draw_curve(ax: Axes, name: str, frontier: Frontier, number: int, n_curves: 
         **look,
     )
     if name:
-        ax.plot([], [], label=name, **line, **look)
+        ax.plot([], [], label=name, **{**line, "linestyle": own}, **look)
 
 
 def _places(points: Sequence[TradeoffPoint]) -> tuple[list[float], list[float]]:

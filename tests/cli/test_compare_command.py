@@ -56,3 +56,12 @@ def test_bad_input_is_one_line(pfunnel: Run, people: Path, given: tuple[str, str
     assert ended.code == 2
     assert said in ended.err
     assert ended.err.strip().count("\n") == 0
+
+
+def test_a_key_is_no_public_column(pfunnel: Run, tmp_path: Path) -> None:
+    path = tmp_path / "keys.csv"
+    lines = [f"{i},{'ab'[i % 2]},{'mf'[i // 2 % 2]}" for i in range(40)]
+    path.write_text("\n".join(["id,city,sex", *lines]), encoding="utf-8")
+    ended = pfunnel("compare", path, "--public", "id", "--private", "sex")
+    assert ended.code == 2
+    assert "id has 40 different values in 40 records, as a key or a name has" in ended.err

@@ -12,6 +12,7 @@ import privacyfunnel as pf
 from privacyfunnel.discrete.compare import method_settings, paper_symbols
 from privacyfunnel.discrete.methods import METHODS
 from privacyfunnel.errors import ConvergenceWarning, InvalidInputError
+from privacyfunnel.progress import listening
 from privacyfunnel.report import compare as save_page
 
 FAST = {"n_points": 6, "n_starts": 1, "rng": 0, "n_jobs": 1}
@@ -171,8 +172,8 @@ def test_few_records_are_told_once() -> None:
     ("given", "said"),
     [
         ({"methods": ["auto"]}, "name these instead"),
-        ({"methods": ["best"]}, "must be one of"),
-        ({"methods": []}, "at least one"),
+        ({"methods": ["best"]}, "is no method; choose one of"),
+        ({"methods": []}, "methods is empty"),
         ({"utilities": []}, "from 0 to H"),
         ({"utilities": [9.0]}, "from 0 to H"),
         ({"utilities": [-1.0]}, "utilities"),
@@ -189,3 +190,34 @@ def test_bad_arguments(given: dict, said: str) -> None:
 def test_what_is_no_joint() -> None:
     with pytest.raises(InvalidInputError, match="compare: joint must be a Joint"):
         pf.compare([[0.5, 0.5]])
+
+
+def test_a_page_is_html_and_nothing_else(paper: pf.Comparison, tmp_path) -> None:
+    for write in (paper.save, lambda path: save_page(paper, path)):
+        with pytest.raises(InvalidInputError, match=r"x\.pdf: a page is written as HTML"):
+            write(tmp_path / "x.pdf")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("methods", "said"),
+    [
+        ([], r"compare: methods is empty; name one or more"),
+        (["dca-rigde"], r"compare: 'dca-rigde' is no method; did you mean dca-ridge\?"),
+        ("gready", r"compare: 'gready' is no method; did you mean greedy\?"),
+        (["zzzz"], r"compare: 'zzzz' is no method; choose one of auto, exact"),
+        ([3], r"compare: 3 is no method; choose one of auto, exact"),
+    ],
+)
+def test_methods_that_are_none(methods, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        pf.compare(pf.datasets.paper_joint(), methods=methods)
+
+
+def test_progress_tells_which_method_runs() -> None:
+    heard: list[tuple[str, int, int]] = []
+    with listening(lambda *told: heard.append(told)):
+        pf.compare(pf.datasets.paper_joint(), methods=["dca", "greedy"], **FAST)
+    assert [(done, total) for what, done, total in heard if what == "Comparing methods  dca"][:1] == [(1, 3)]
+    assert {what.split()[2] for what, _, _ in heard} == {"exact", "dca", "greedy"}
+    assert any("%" in what for what, _, _ in heard)

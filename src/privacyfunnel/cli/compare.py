@@ -14,6 +14,7 @@ from .problem import Problem
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
+    from ..joint import Joint
 
 _SETTINGS = {name: options.SOLVING[name] for name in ("n_jobs", "seed")}
 
@@ -86,6 +87,7 @@ def compare(
     from .output import describe_joint, joint_values, print_json, write_curves
 
     joint = problem.read(to_be_saved=False)
+    _refuse_keys(joint)
     found = run(
         joint,
         methods=methods or None,
@@ -101,6 +103,23 @@ def compare(
         print_json({"command": "compare", **values, "written": written})
     else:
         _print(f"{found.summary}\n{describe_joint(data, joint)}", found, written)
+
+
+def _refuse_keys(joint: Joint) -> None:
+    """Refuse public columns by which nearly every record is another: all would take long, and say nothing."""
+    from ..alphabet import shown_name
+    from ..attributes import LEAST_RECORDS
+    from ..certified.categories import KEY_SHARE
+
+    n = joint.n_samples or 0
+    n_x = int((joint.p_x > 0).sum())
+    if n >= LEAST_RECORDS and n_x >= KEY_SHARE * n:
+        named = " × ".join(map(shown_name, joint.x_names))
+        raise InvalidInputError(
+            f"{named} has {n_x:,} different values in {n:,} records, as a key or a name has, and nothing can "
+            "be learned from them; name public columns whose values people share, or group them.",
+            names=("public",),
+        )
 
 
 def _check_page(path: str) -> None:

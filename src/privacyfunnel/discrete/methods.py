@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
+
+from ..errors import shortened
 
 # Dirichlet concentrations of random starts, in turn; None is the paper's uniform start. Uniform ones are
 # rather flat, and on the paper's own joint 20 of them a β miss the optimum by up to 7e-4 bit; with three of
@@ -96,6 +99,13 @@ METHODS = {
 }
 #: What goes on where no optimum is proved.
 FALLBACK = "dca"
+
+
+def no_method(name: object) -> str:
+    """That a name is no method, and which was meant."""
+    close = get_close_matches(str(name), METHODS, n=1)
+    remedy = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(METHODS)}"
+    return f"{shortened(name)} is no method; {remedy}"
 
 
 def methods_with(parameter: str) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fspath
 
 from ..comparison import Comparison
+from ..errors import InvalidInputError
 from ..persistence import write_atomic
 from .charts import Chart, inline_svg
 from .html import check_installed, render
@@ -18,9 +19,14 @@ def compare(comparison: Comparison, path: str | PathLike[str]) -> None:
     comparison : Comparison
         What `privacyfunnel.compare` returns.
     path : str or path
-        The .html file; it appears whole or not at all.
+        The file, whose name ends in .html; it appears whole or not at all.
+
+    Raises
+    ------
+    InvalidInputError
+        If the name ends in something else.
     """
-    check_installed()
+    check_page(path)
     joint = comparison.joint
     title = "Every method in one plane"
     rows = comparison.rows()
@@ -37,6 +43,17 @@ def compare(comparison: Comparison, path: str | PathLike[str]) -> None:
         plane=Chart(title, [inline_svg(comparison.plot(), "plane", title, plane_words(comparison))]),
     )
     write_atomic(path, page)
+
+
+def check_page(path: str | PathLike[str]) -> None:
+    """Refuse what cannot be written as a page, before any work."""
+    name = fspath(path)
+    if not name.lower().endswith((".html", ".htm")):
+        raise InvalidInputError(
+            f"{name}: a page is written as HTML; give it a name that ends in .html. Figures are drawn by "
+            "plot() and saved by plotting.save_figure, tables by to_csv()."
+        )
+    check_installed()
 
 
 def plane_words(comparison: Comparison) -> str:

@@ -70,8 +70,12 @@ def test_constraints_hold_to_the_last_digit(seed):
     rng = np.random.default_rng(seed)
     joint = random_joint(rng, 5, 2 + seed % 3, ["dense", "zeros", "low-rank"][seed % 3])
     for share in (1e-7, 1e-3, 0.3, 0.999):
-        assert_what_is_claimed_holds(quiet_exact(joint, min_utility=share * joint.entropy_x))
-        assert_what_is_claimed_holds(quiet_exact(joint, max_leakage=share * joint.mutual_information))
+        # What is claimed must hold however far a proof got; a limit of 3e-9 bit can take minutes.
+        for target in (
+            {"min_utility": share * joint.entropy_x},
+            {"max_leakage": share * joint.mutual_information},
+        ):
+            assert_what_is_claimed_holds(quiet_exact(joint, time_limit=2, **target))
 
 
 def test_time_sharing_repairs_a_broken_constraint():
