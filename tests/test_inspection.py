@@ -229,6 +229,18 @@ def test_few_records_keep_nothing():
     assert "too few records" in column(found, "member").reason
 
 
+def test_ten_records_claim_nothing():
+    """The sentence says that ten records are too few, and that of many records does not."""
+    ten = pd.DataFrame({"city": list("abababbaab"), "sex": list("mfmfmfmfmf")})
+    found = pf.inspect(ten, private="sex")
+    assert found.has_too_few_records
+    first = found.summary.split(". Protect")[0]
+    assert first.endswith("the difference may be chance, for 10 records are too few to tell")
+    assert not pf.inspect(people(600), private="sex").has_too_few_records
+    unrelated = pd.DataFrame({"city": ["a", "b"] * 5_000, "sex": ["m", "m", "f", "f"] * 2_500})
+    assert not pf.inspect(unrelated, private="sex").has_too_few_records  # enough to say that it tells nothing
+
+
 def test_a_rare_value_is_no_reason_to_drop():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(3_000) < 0.99, "a", "b")  # nearly all are of one class

@@ -51,6 +51,18 @@ def test_first_a_sentence_then_a_table(pfunnel: Run, table: Path) -> None:
     assert "0123" not in ended.out  # no value of a record
 
 
+def test_of_few_records_nothing_is_proposed(pfunnel: Run, tmp_path: Path) -> None:
+    ten = write_csv(
+        tmp_path / "ten.csv",
+        [list(pair) for pair in zip("abababbaab", "mfmfmfmfmf", strict=True)],
+        ["x", "y"],
+    )
+    out = pfunnel("inspect", ten, "--private", "y").out
+    assert "10 records are too few to tell" in out.splitlines()[0]
+    assert "pfunnel solve" not in out
+    assert "Next: more records" in out
+
+
 def test_row_numbers_without_a_name(pfunnel: Run, tmp_path: Path) -> None:
     numbered = [[str(i), *row] for i, row in enumerate(rows())]
     path = write_csv(tmp_path / "numbered.csv", numbered, ["", *HEADER])

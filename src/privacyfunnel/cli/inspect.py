@@ -88,7 +88,9 @@ def _print(data: str, found: Inspection) -> None:
             table.add_row(*cells, *_bits(pair.bits))
         parts += ["", f"Together about {label}:" if label else "About each other:", table]
     parts += [*found.notes, "Estimates from counts; intervals hold in 95 of 100 cases, each by itself."]
-    if found.private and (names := found.advised("protect")):
+    if found.has_too_few_records:
+        parts.append("Next: more records, before anything is made from these.")
+    elif found.private and (names := found.advised("protect")):
         named = "".join(f" --private {quote(name)}" for name in found.private)
         whole = f"the whole table: pfunnel protect {quote(data)}{named} --output safe.csv"
         # What would be refused, for missing values or too many different ones, is not proposed.

@@ -96,6 +96,18 @@ class Inspection:
         """The inspection in a sentence or two that need no information theory."""
         return _summary(self)
 
+    @property
+    def has_too_few_records(self) -> bool:
+        """Whether no column surely tells anything, and not all surely tell next to nothing."""
+        bits = [one.bits for one in self.columns if one.bits is not None]
+        most = HARMLESS * (self.entropy or 0.0)
+        return bool(
+            self.private
+            and bits
+            and all(one.interval.low <= 0 for one in bits)
+            and any(one.interval.high > most for one in bits)
+        )
+
     def advised(self, advice: str) -> list[str]:
         """The names of the columns with this advice."""
         return [one.name for one in self.columns if one.advice == advice]
@@ -164,10 +176,11 @@ def _summary(found: Inspection) -> str:
     assert found.chance is not None
     said = []
     if best is not None and best.guessed is not None and best.guessed.value > found.chance:
+        few = f"; the difference may be chance, for {found.n_records:,} records are too few to tell"
         said.append(
             f"Somebody who sees {shown_name(best.name)} alone is right about {label} "
             f"{100 * best.guessed.value:.1f} % of the time; without seeing anything "
-            f"{100 * found.chance:.1f} %."
+            f"{100 * found.chance:.1f} %{few if _surely_told(best) <= 0 else ''}."
         )
     else:
         said.append(
@@ -182,6 +195,8 @@ def _summary(found: Inspection) -> str:
                 f"{100 * found.chance:.1f} % of the time anyway, but {shown_name(telling.name)} tells about "
                 f"{100 * telling.bits.value / found.entropy:.0f} % of all there is to know about it."
             )
+        elif found.has_too_few_records:
+            said[0] = f"{said[0][:-1]}; but {found.n_records:,} records are too few to tell."
     for advice, words in (("drop", "Drop"), ("protect", "Protect"), ("keep", "Keep")):
         if names := found.advised(advice):
             said.append(f"{words}: {', '.join(map(shown_name, names))}.")
