@@ -6,6 +6,8 @@ STAMP := .venv/.installed
 FULL := .venv/.full
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 export PYTHONHASHSEED := 0
+# Some machines forbid Python to keep what it compiled; every start would compile the packages again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-full bench docs wheel reproduce check format clean
 .DELETE_ON_ERROR:
@@ -13,18 +15,20 @@ export PYTHONHASHSEED := 0
 setup: $(STAMP)
 
 # The package and its figures: all that the demo needs. Pip's warnings are shown when it fails only.
+# Not compiled, which takes as long as all the rest: Python compiles what it imports.
 $(CORE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "privacyfunnel needs Python 3.11 or newer; this is %d.%d. Run: make PYTHON=python3.11 setup" % sys.version_info[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing the package and its figures into .venv (first time: a minute)"
-	@$(PIP) -e '.[plot]' 2> .venv/pip.log || { cat .venv/pip.log >&2; exit 1; }
+	@$(PIP) --no-compile -e '.[plot]' 2> .venv/pip.log || { cat .venv/pip.log >&2; exit 1; }
 	@touch $(CORE)
 
 # All of it: learned funnels, audits, engines, and what the tests need.
 $(STAMP): $(CORE)
 	@echo "Installing what the tests need into .venv (first time: a few minutes)"
 	@$(PIP) --quiet -e '.[all,onnx,dev]' 2> .venv/pip.log || { cat .venv/pip.log >&2; exit 1; }
-	@echo "Compiling the solvers, once"
+	@echo "Compiling, once"
+	@$(BIN)/python -m compileall -qq -j 0 .venv/lib || true # packages have files for other versions of Python
 	@$(BIN)/pfunnel demo --every-method --output .venv/demo > /dev/null
 	@touch $(STAMP)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import time
 import warnings
@@ -86,7 +87,7 @@ def demo(
     if as_json:
         print_json(_values(paper_joint(), results, path) | {"certified": table[0].values()})
         return
-    _print_table(table[0], output)
+    _print_table(table[0], output, seed)
     _print(paper_joint(), results, path, every, time.perf_counter() - begun)
 
 
@@ -196,13 +197,14 @@ def _optimum() -> list[float]:
     return [known[utility] for utility in _UTILITIES]
 
 
-def _print_table(table: Protected, folder: str) -> None:
+def _print_table(table: Protected, folder: str, seed: int) -> None:
     """What happened to the table, for people who have never heard of leakage."""
     from rich.text import Text
 
-    from .demo_table import AFTER, BEFORE, BITS, FIGURE, PRIVATE, TASK
-    from .output import show
+    from .demo_table import AFTER, BEFORE, BITS, CELLS, FIGURE, PRIVATE, TASK
+    from .output import own_command, show
 
+    pfunnel, csv = own_command(), shlex.quote(os.path.join(folder, BEFORE))
     name, (before, after) = next(iter(table.told.items()))
     show(
         Text(
@@ -215,9 +217,9 @@ def _print_table(table: Protected, folder: str) -> None:
         _rows(table.rows_after),
         Text(
             f"\nWhat an attacker gains: whoever says the commonest {PRIVATE} of everybody is right for "
-            f"{100 * table.chance:.1f} % of people. With a new person's released row nobody, whatever he "
-            f"knows and however he computes, is right more often than {100 * table.at_most:.1f} % of the "
-            f"time. {name} alone told {before:.3f} bit about {PRIVATE}, and tells {after:.3f} now.\n"
+            f"about {100 * table.chance:.1f} % of people. With a new person's released row nobody, whatever "
+            f"he knows and however he computes, is right more often than {100 * table.at_most:.1f} % of the "
+            f"time. {name} alone told about {before:.3f} bit of {PRIVATE}, and tells about {after:.3f} now.\n"
         ),
         Text(
             f"Certificate: at most {BITS:g} bit about {PRIVATE}, for every adversary, with 95 % confidence, "
@@ -225,11 +227,13 @@ def _print_table(table: Protected, folder: str) -> None:
         ),
         f"Tables: {os.path.join(folder, BEFORE)} and {os.path.join(folder, AFTER)}\n"
         f"Picture: {os.path.join(folder, FIGURE)}\n",
-        Text("The same in the shell, and with a file of your own:\n", style="bold"),
-        f"  pfunnel inspect {os.path.join(folder, BEFORE)} --private {PRIVATE}\n"
-        f"  pfunnel protect {os.path.join(folder, BEFORE)} --private {PRIVATE} --task {TASK} \\\n"
-        f"    --max-leakage {BITS:g} --output safe.csv --rule rule/\n"
-        "  pfunnel release new.csv --rule rule/ --output more.csv\n",
+        Text(
+            "The same in the shell; with a file of your own, leave --n-cells and --seed out:\n", style="bold"
+        ),
+        f"  {pfunnel} inspect {csv} --private {PRIVATE}\n"
+        f"  {pfunnel} protect {csv} --private {PRIVATE} --task {TASK} \\\n"
+        f"    --max-leakage {BITS:g} --n-cells {CELLS} --seed {seed} --output safe.csv --rule rule/\n"
+        f"  {pfunnel} release new.csv --rule rule/ --output more.csv\n",
     )
 
 
@@ -254,7 +258,7 @@ def _rows(rows: list[list[str]]) -> Any:
 def _print(joint: Joint, results: list[_Result], path: str, every: bool, seconds: float) -> None:
     from rich.text import Text
 
-    from .output import NumberTable, show
+    from .output import NumberTable, own_command, show
 
     leaks = [f"leakage\nat {utility:g}" for utility in _UTILITIES]
     table = NumberTable(["method", *leaks, "runs", "stopped\nearly", "seconds"])
@@ -276,7 +280,7 @@ def _print(joint: Joint, results: list[_Result], path: str, every: bool, seconds
     budgets = (
         " The budgets differ: the paper's two solvers run its whole sweep, splitting less than its default."
         if every
-        else " All methods: pfunnel demo --every-method."
+        else f" All methods: {own_command()} demo --every-method."
     )
     show(
         Text(
