@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from cli_tables import Run
 
+import privacyfunnel as pf
 from privacyfunnel.keys import new_key
 
 
@@ -41,8 +43,12 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     first = ended.out.splitlines()[0]
     assert first.startswith("From a new person's release nobody guesses sex right more often than")
     assert " bit" not in first
-    assert "sex ≤ 0.08 bit" in ended.out
+    assert "% of the time (about 5" in first  # of the records that made the rule
+    assert "sex ≤ 0.08 bit the most that any adversary learns, with 95 %" in " ".join(ended.out.split())
     assert "job: " in ended.out
+    # As it is printed, it does not write over what was just released.
+    said = "".join(ended.out.split())
+    assert f"pfunnelreleaseNEW.csv--rule{rule}--output{tmp_path / 'more.parquet'}" in said
     released = pd.read_parquet(safe)
     assert list(released.columns) == ["job", "hours", "code", "rich"]
     assert len(released) == 6_000
@@ -53,6 +59,10 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     written = card.read_text()
     assert "- sex: nobody learns more than 0.08 bit about it" in written
     assert "with this confidence each, not together" in written
+    assert "| rows | 6,000 in, 6,000 out, in random order |" in written
+    assert "| private | sex |\n| task | rich |\n| columns left out | sex (private) |" in written
+    assert f"| made by | privacyfunnel {pf.__version__}, {date.today().isoformat()[:4]}" in written
+    assert "seed" not in written
     for text in (written, (rule / "rule.json").read_text()):
         assert "female" not in text
     new = tmp_path / "new.csv"
@@ -71,7 +81,7 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     ("limit", "said"),
     [
         (("--max-success", "65%"), "sex ≤ 65 %"),
-        (("--max-advantage", "8%"), "share guessed right; for every adversary"),
+        (("--max-advantage", "8%"), "the most often that any adversary guesses right, with 95 %"),
         (("--remove", "92%"), "sex ≤ 0.0799"),
         (("--max-parity", "20%"), "20.0 % apart, each with 95 % confidence"),
         (("--keep-variance", "40%"), "keeps 4"),
@@ -98,11 +108,30 @@ def test_limits_in_peoples_words(
     [
         (("--private", "sx"), "no column 'sx'"),
         (("--private", "sex", "--max-leakage", 0.0001), "would be needed"),
-        (("--private", "sex", "--max-success", "170%"), "share such as 70%"),
+        (
+            ("--private", "sex", "--max-success", "170%"),
+            "share of more than 0%, such as 70% or 0.7, and is 170%",
+        ),
+        (("--private", "sex", "--max-success", "0"), "'--max-success': it is a share of more than 0%"),
+        (("--private", "sex", "--max-success", "-1"), "'--max-success': it is a share of more than 0%"),
+        (("--private", "sex", "--max-parity", "0%"), "'--max-parity': it is a share of more than 0%"),
+        (("--private", "sex", "--max-advantage", "0"), "'--max-advantage': it is a share of more than 0%"),
+        (
+            ("--private", "sex", "--max-leakage", "0"),
+            "'--max-leakage': it must be a finite number, more than 0",
+        ),
+        (
+            ("--private", "sex", "--max-leakage", "-1"),
+            "'--max-leakage': it must be a finite number, more than",
+        ),
+        (("--private", "sex", "--max-leakage", "nan"), "it must be a finite number, more than 0, and is nan"),
         (("--private", "sex", "--max-success", "70%", "--max-parity", "10%"), "pass one of --max-leakage"),
         (("--private", "sex", "--remove", "100%"), "more than 0% and less than 100%"),
         (("--private", "sex", "--keep-variance", "100%"), "cells themselves keep"),
-        (("--private", "sex", "--task", "sex", "--max-leakage", 0.1), "both --private and the --task"),
+        (
+            ("--private", "sex", "--task", "sex", "--max-leakage", 0.1),
+            "people.csv: 'sex' is both --private and the --task",
+        ),
         (("--private", "sex", "--drop", "sexe"), "no column 'sexe'"),
         (("--private", "sex", "--keep", "sex"), "--keep names 'sex', which is private"),
         (("--private", "sex", "--keep", "name"), "no column 'name'"),
@@ -205,6 +234,7 @@ def test_a_kept_column_is_handed_out_and_measured(pfunnel: Run, table: Path, tmp
     tall = next(one for one in values["kept"] if one["columns"] == ["tall"])
     truth = pd.crosstab(people["tall"], people["sex"]).to_numpy().max(axis=1).sum() / 6_000
     assert tall["guess"] == pytest.approx(truth, abs=0.0006)
+    assert tall["chance"] == pytest.approx(people["sex"].value_counts(normalize=True).max(), abs=0.0006)
     assert [one["columns"] for one in values["kept"]] == [["tall"], ["rich"], ["tall", "rich"]]
 
 
@@ -326,16 +356,29 @@ def test_large_tables_are_read_batch_by_batch(
         for i in range(3):
             people[2_000 * i : 2_000 * (i + 1)].to_parquet(source / f"part-{i}.parquet")
     arguments = ("--private", "sex", "--task", "rich", "--max-leakage", 0.1, "--seed", 0)
-    ended = pfunnel("protect", source, *arguments, "-o", tmp_path / "safe.csv", "--rule", tmp_path / "rule")
+    ended = pfunnel(
+        "protect", source, *arguments, "-o", tmp_path / "safe.csv", "--card", tmp_path / "card.md"
+    )
     assert ended.code == 0, ended.err
     assert ended.out.startswith("From a new person's release nobody guesses sex right more often than")
     assert "6,000 rows in random order" in " ".join(ended.out.split())
+    assert "| rows | 6,000 in, 6,000 out" in (tmp_path / "card.md").read_text()
     released = pd.read_csv(tmp_path / "safe.csv", dtype=str)
     assert list(released.columns) == ["job", "hours", "code", "rich"]
     assert len(released) == 6_000
     assert set(released["code"]) == {"007", "010"}
     ended = pfunnel("protect", source, "--private", "height", "-o", tmp_path / "b.csv")
     assert (ended.code, "there is no column 'height'" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [("safe.csv", "more.csv"), ("to/safe.TSV.gz", "to/more.TSV.gz"), ("more.parquet", "more-2.parquet")],
+)
+def test_new_records_go_to_another_file(output: str, said: str) -> None:
+    from privacyfunnel.cli.protected import _another
+
+    assert _another(output) == said
 
 
 def test_a_card_takes_no_name_for_markup_and_says_no_minus_nothing() -> None:
@@ -349,10 +392,18 @@ def test_a_card_takes_no_name_for_markup_and_says_no_minus_nothing() -> None:
         "verdict": f"Nobody guesses {odd}.",
         "confidence": 0.95,
         "n_certifying": 100,
+        "private": [odd],
+        "task": None,
+        "records": "columns",
+        "n_records_read": 300,
+        "n_records": 300,
+        "left_out": {},
         "keep": [odd],
         "kept_by_column": {odd: -0.0},
     }
     card = card_of(values)
     assert "| a\\|b \\<script\\> | 0 % |" in card
-    assert card.count("\\<script\\>") == 4
+    assert card.count("\\<script\\>") == 5
+    assert "| rows | 300 in, 300 out, in random order |" in card
+    assert "| columns left out | none |" in card
     assert "<script>" not in card

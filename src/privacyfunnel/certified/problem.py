@@ -174,7 +174,12 @@ class CellProblem:
         }
 
     def commonest(self) -> dict[str, float]:
-        """The share of the commonest value of each attribute, told to ten records."""
+        """The share of the commonest value of each attribute among the records that solve, told to ten.
+
+        Not of all records: a limit such as "5 % more than by chance" can only be made from these, and the two
+        are read side by side. That it is of a part drawn at random also hides single people. Who prints it
+        says "about".
+        """
         names: list[str | None] = [None] if len(self.joint.y_names) == 1 else [*self.joint.y_names]
         counts = self.joint.p_y * (self.joint.n_samples or 0)
         return {

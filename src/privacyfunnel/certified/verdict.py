@@ -15,7 +15,8 @@ class Guess:
     at_most : float
         With the release; an upper bound for every adversary.
     chance : float
-        Without it: the share of the commonest value.
+        Without it: the share of the commonest value among the records that made the rule, told to ten; among
+        all records it may be a little other.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Verdict:
             )
         told = [
             f"{one.name} right more often than {100 * one.at_most:.1f} % of the time "
-            f"({100 * one.chance:.1f} % without it)"
+            f"(about {100 * one.chance:.1f} % without it)"
             for one in self.guesses
         ]
         said = f"From a new person's release nobody guesses {', nor '.join(told)}"

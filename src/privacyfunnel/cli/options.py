@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from ..counting import MAX_LETTERS
-from ..discrete.methods import METHODS, methods_with
+from ..discrete.methods import METHODS, methods_with, no_method
 from ..errors import shortened
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
@@ -28,9 +27,7 @@ def numbers(value: float | Sequence[float] | None) -> float | Sequence[float] | 
 def check_methods(value: str | Sequence[str] | None) -> str | Sequence[str] | None:
     for name in [value] if isinstance(value, str) else value or ():
         if name not in METHODS:
-            close = get_close_matches(name, METHODS, n=1)
-            remedy = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(METHODS)}"
-            raise typer.BadParameter(f"{shortened(name)} is no method; {remedy}")
+            raise typer.BadParameter(no_method(name))
     return value
 
 

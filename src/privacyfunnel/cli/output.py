@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +47,19 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join(
         fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")
     )
+
+
+def own_command() -> str:
+    """How somebody types the `pfunnel` that runs: with its path, where the shell finds none or another."""
+    here = sys.argv[0]
+    if os.path.basename(here).partition(".")[0] != "pfunnel":  # python -m privacyfunnel
+        here = os.path.join(os.path.dirname(sys.executable), "pfunnel")
+    found = shutil.which("pfunnel")
+    if not os.path.isfile(here) or (found is not None and os.path.samefile(found, here)):
+        return "pfunnel"
+    here = os.path.abspath(here)
+    below = os.path.relpath(here) if here.startswith(os.path.join(os.getcwd(), "")) else here
+    return shlex.quote(below if os.sep in below else os.path.join(".", below))
 
 
 def print_json(values: Mapping[str, Any]) -> None:

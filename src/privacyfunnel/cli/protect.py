@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,19 +39,39 @@ def _less_than_all(value: str | None) -> float | None:
     return found
 
 
+def _some_bits(value: float | None) -> float | None:
+    """Refused here, where the option is known that was typed: the funnel calls every limit max_leakage."""
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter(f"it must be a finite number, more than 0, and is {value:g}")
+    return value
+
+
+def _some_share(value: str | None) -> float | None:
+    """As `_some_bits`; in one sentence with what is no share at all."""
+    try:
+        found = share(value)
+    except typer.BadParameter:
+        found = 0.0
+    if found == 0:
+        raise typer.BadParameter(f"it is a share of more than 0%, such as 70% or 0.7, and is {value}")
+    return found
+
+
 LIMITS = {
-    "max_leakage": Option("Limit: bits that anybody can learn about the private column.", metavar="BITS"),
+    "max_leakage": Option(
+        "Limit: bits that anybody can learn about the private column.", metavar="BITS", check=_some_bits
+    ),
     "max_success": Option(
         "Limit: how often anybody can be right about it, such as 70%.",
         kind=str,
         metavar="SHARE",
-        check=share,
+        check=_some_share,
     ),
     "max_advantage": Option(
         "Limit: the same, as what the release may add to the share of right guesses without it, such as 5%.",
         kind=str,
         metavar="SHARE",
-        check=share,
+        check=_some_share,
     ),
     "remove": Option(
         "Limit: how much of all there is to know about it stays unknown to everybody, such as 95%; the rest "
@@ -63,7 +84,7 @@ LIMITS = {
         "Limit: how differently any decision made from the release can treat two groups, such as 10%.",
         kind=str,
         metavar="SHARE",
-        check=share,
+        check=_some_share,
     ),
     "keep_variance": Option(
         "Instead: the least telling release that keeps this share of the variance, such as 50%.",
@@ -185,7 +206,8 @@ def protect(
     try:
         funnel = _fitted(records, private, named, given)
     except InvalidInputError as error:
-        raise type(error)(f"{data}: {error}", names=error.names) from None
+        message = str(error).removeprefix("fit: ")  # nobody has typed that
+        raise type(error)(f"{data}: {message}", names=error.names) from None
     if large is not None:
         assert funnel.people_ is not None
         frame = funnel.people_.frame  # a sample
@@ -200,7 +222,7 @@ def protect(
     else:
         released = _streamed(funnel, large, given["records"])
     n_records = _write(funnel, released, output, book, delimiter, spreadsheet_safe)
-    joint = funnel.made_.problem.joint
+    joint, certified = funnel.made_.problem.joint, funnel.made_.problem.n_held_out
     values = {
         "command": "protect",
         "data": data,
@@ -222,7 +244,10 @@ def protect(
         "keep": list(keep),
         "kept": _kept(funnel, frame, private, keep),
         "chance": float(shares_in_tens(joint.p_y * (joint.n_samples or 0)).max()),
+        "records": given["records"],
+        "n_records_read": len(frame) if large is None else (joint.n_samples or 0) + certified,
         "n_records": n_records,
+        "left_out": _left_out(funnel, private, given),
         "output": output,
         "codebook": book,
         "rule": given["rule"],
@@ -302,6 +327,15 @@ def _left_untold(removed: float) -> Callable[[Any], float]:
     return lambda shares: (1 - removed) * entropy(shares)
 
 
+def _left_out(funnel: CertifiedFunnel, private: Sequence[str], given: dict[str, Any]) -> dict[str, str]:
+    """Why columns of the table are not in the release, by their names."""
+    assert funnel.rule_.tables is not None
+    known = dict.fromkeys(private, "private") | dict.fromkeys(given["drop"] or (), "as asked")
+    if given["groups"] is not None:
+        known[given["groups"]] = "it says whose record a row is"
+    return {**known, **{k: why for k, why in funnel.rule_.tables.schema.dropped.items() if k not in known}}
+
+
 def _kept(
     funnel: CertifiedFunnel, frame: Any, private: Sequence[str], keep: Sequence[str]
 ) -> list[dict[str, Any]]:
@@ -327,7 +361,9 @@ def _kept(
             warn(f"what {' and '.join(names)} tells beside the release was not measured: {error}")
     found = measured_kept(rule.mechanism, joints)
     return [
-        {name: _rounded(value, 4 if "leak" in name else 3) for name, value in one.items()} for one in found
+        {name: _rounded(value, 4 if "leak" in name else 3) for name, value in one.items()}
+        | {"chance": round(float(joints[tuple(one["columns"])].p_y.max()), 3)}  # of the same records
+        for one in found
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any
 
 
@@ -12,19 +13,19 @@ def print_protected(values: dict[str, Any]) -> None:
 
     limits = ", ".join(f"{name} ≤ {_limit(values, value)}" for name, value in values["certificate"].items())
     words = {
-        "information": "bits learned",
-        "success": "share guessed right",
-        "parity": "difference of groups",
+        "information": "the most that any adversary learns",
+        "success": "the most often that any adversary guesses right",
+        "parity": "the most that any decision made from it treats two groups apart",
     }
     chosen = {
-        "knee": "no limit was set: the knee of the certified trade-off was taken",
-        "keep_variance": "the least telling of the certified trade-off that keeps so much",
+        "knee": "no limit was set: the knee of the certified trade-off was taken; for everybody",
+        "keep_variance": "the least telling of the certified trade-off that keeps so much; for everybody",
     }.get(values["limit"], words[values["leakage"]])
     facts = [
         (
             "Guaranteed",
             limits,
-            f"{chosen}; for every adversary, {100 * values['confidence']:g} %, by "
+            f"{chosen}, with {100 * values['confidence']:g} % confidence, from "
             f"{plural(values['n_certifying'], 'record')} that had no part in it",
         )
     ]
@@ -45,7 +46,11 @@ def print_protected(values: dict[str, Any]) -> None:
             f"{100 * max(0, values['variance_kept']):.0f} % of the variance",
             "; ".join(f"{name} {100 * max(0, share):.0f} %" for name, share in kept),
         ),
-        *kept_facts(values["kept"], " × ".join(values["private"]), values["chance"]),
+        *[
+            fact
+            for one in values["kept"]
+            for fact in kept_facts([one], " × ".join(values["private"]), one["chance"])
+        ],
         (
             "Rule",
             f"{plural(values['n_cells'], 'kind')} of records → {plural(values['n_symbols'], 'symbol')}",
@@ -60,12 +65,23 @@ def print_protected(values: dict[str, Any]) -> None:
             (
                 "Rule for new",
                 values["rule"],
-                f"pfunnel release NEW.csv --rule {values['rule']} --output safe.csv",
+                f"pfunnel release NEW.csv --rule {shlex.quote(values['rule'])} --output "
+                f"{shlex.quote(_another(values['output']))}",
             )
         )
     facts += [("Card", values["card"], "")] if values["card"] else []
     facts.append(("Time", f"{values['seconds']:.1f} s", ""))
     print_facts(values["verdict"], facts)
+
+
+def _another(output: str) -> str:
+    """A name of the same kind in the same folder: new rows are not to go over those just released."""
+    folder, name = os.path.split(output)
+    stem, ending = os.path.splitext(name)
+    if ending.lower() == ".gz":
+        stem, before = os.path.splitext(stem)
+        ending = before + ending
+    return os.path.join(folder, ("more-2" if stem == "more" else "more") + ending)
 
 
 def _limit(values: dict[str, Any], value: float) -> str:
@@ -107,6 +123,10 @@ def card_of(values: dict[str, Any]) -> str:
             if values["keep"]
             else []
         ),
+        "| what was released | |",
+        "|---|---|",
+        *[f"| {name} | {value} |" for name, value in _released(values)],
+        "",
         "| column | variance kept |",
         "|---|---|",
         *[
@@ -116,3 +136,26 @@ def card_of(values: dict[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _released(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a reader of the card asks first. Not the seed, which tells the split, nor how many have what."""
+    from datetime import date
+
+    from .. import __version__
+    from ..report.card import plain
+
+    rows = {
+        "columns": "each column drawn from what is usual for the symbol of its record",
+        "typical": "the typical record of the symbol of its record",
+        "symbol": "the number of the symbol of its record",
+    }
+    left_out = [f"{plain(name)} ({plain(why)})" for name, why in values["left_out"].items()]
+    return [
+        ("rows", f"{values['n_records_read']:,} in, {values['n_records']:,} out, in random order"),
+        ("a row", rows[values["records"]]),
+        ("private", ", ".join(map(plain, values["private"]))),
+        ("task", plain(values["task"]) if values["task"] else "none"),
+        ("columns left out", ", ".join(left_out) or "none"),
+        ("made by", f"privacyfunnel {__version__}, {date.today().isoformat()}"),
+    ]
