@@ -148,6 +148,15 @@ def test_the_first_line_is_a_sentence():
         "The strongest attacker tried is right about colour 60.0 % of the time from 16 releases of each "
         "record; without the release it was not measured, with the raw records it was not measured."
     ]
+    codes = [
+        finding("success", 0.6, "lower bound", "trees"),
+        finding("success", 0.9, "lower bound", "trees", "X"),
+    ]
+    report = AuditReport((*codes, finding("success", 0.7, "lower bound", "order of the rows", "order")))
+    assert str(report) == (  # what is handed out comes first; the order can be changed
+        "The strongest attacker tried is right about colour 60.0 % of the time; without the release it was "
+        "not measured, with the raw records 90.0 %. From the order of the rows alone 70.0 %: shuffle them."
+    )
     bits = AuditReport((finding("leakage", 0.6, "lower bound", "trees"),))
     assert first_lines(bits) == ["How often an attacker is right about colour was not measured."]
 

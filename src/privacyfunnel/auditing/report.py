@@ -252,6 +252,12 @@ class AuditReport:
                 f"{fspath(path)}: a report is saved as .html or .json; change the ending."
             )
 
+    def __str__(self) -> str:
+        """In a sentence how often the strongest adversary is right, and how often without the release."""
+        from ..report.wording import first_lines
+
+        return " ".join(first_lines(self))
+
     def __repr__(self) -> str:
         best = self.strongest
         told = "" if best is None else f", {best.source} guesses {best.value:.1%}"

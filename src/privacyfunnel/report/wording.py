@@ -222,23 +222,33 @@ def first_lines(report: AuditReport) -> list[str]:
 
 
 def sentence(report: AuditReport, attribute: str) -> str:
-    """How often an attacker is right with the release, without it, and with the raw records."""
+    """How often an attacker is right with the release, without it, and with the raw records.
+
+    What the order of the rows tells can be undone, and is said beside what is handed out.
+    """
     found = told(report, attribute)
-    best = found.best
+    best, raw, order = found.best, found.raw, ""
+    if best is not None and best.on == "order":
+        own = [one for one in report.findings if one.attribute == attribute]
+        released = findings.highest(one for one in findings.guessed(own) if one.on != "order")
+        if released is not None:
+            order = f" From the order of the rows alone {number(best.value, 'share')}: shuffle them."
+            best, raw = released, findings.before(own, released)
     if best is None:
         return f"How often an attacker is right about {attribute} was not measured."
     who = _ATTACKERS.get(best.kind, "An attacker who knows the mechanism")
     seen = "" if best.on in ("Z", "X_hat") else f" from {view(best.on)}"
     others = [
         f"{word} {'it was not measured' if one is None else number(one.value, 'share')}"
-        for word, one in (("without the release", found.chance), ("with the raw records", found.raw))
+        for word, one in (("without the release", found.chance), ("with the raw records", raw))
     ]
     share = number(best.value, "share")
     said = f"{who} is right about {attribute} {share} of the time{seen}; {', '.join(others)}."
     if found.most is None or found.most.value >= 1:
-        return said
+        return said + order
     most, sure = number(found.most.value, "share"), f"{100 * found.most.confidence:g} % confidence"
-    return f"{said} Nobody who sees one release and nothing else is right more often than {most} ({sure})."
+    said += f" Nobody who sees one release and nothing else is right more often than {most} ({sure})."
+    return said + order
 
 
 def told(report: AuditReport, attribute: str | None = None) -> Told:
