@@ -50,3 +50,21 @@ def test_it_says_where_it_is_and_ends_with_an_interrupt(people: Path) -> None:
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#token=[\w-]{43}", values["address"])
     assert values["folder"] == str(people.parent)
     assert (out, err, process.returncode) == ("", "", 0)
+
+
+# Interrupted when the address is told, but nothing runs yet that could be asked to end.
+EARLY = """
+import signal, sys
+import uvicorn
+from privacyfunnel.app import serve
+
+ours = uvicorn.Config.get_loop_factory
+uvicorn.Config.get_loop_factory = lambda config: (signal.raise_signal(signal.SIGINT), ours(config))[1]
+serve(None, sys.argv[1], browser=False, announce=lambda address: None)
+"""
+
+
+def test_an_interrupt_before_it_serves_ends_it_in_silence(tmp_path: Path) -> None:
+    asked = [sys.executable, "-c", EARLY, str(tmp_path)]
+    ended = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("", "", 0)

@@ -14,7 +14,7 @@ import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -29,6 +29,9 @@ from .guard import TOKEN_HEADER, WRONG, Guard, require_loopback
 from .pages import error_page, render, static
 from .places import MOST_UPLOAD, Places
 from .work import warm_up
+
+if TYPE_CHECKING:
+    import uvicorn
 
 #: Bytes of a form, at most.
 MOST_FORM = 1 << 20
@@ -254,11 +257,12 @@ def serve(
             timeout_keep_alive=30,
             timeout_graceful_shutdown=3,
         )
-        announce(address)
-        with _end_with_the_terminal(), tempfile.TemporaryDirectory(prefix="pfunnel-open-") as private:
+        server = uvicorn.Server(config)
+        with _ends_when_told(server), tempfile.TemporaryDirectory(prefix="pfunnel-open-") as private:
+            announce(address)
             if browser:
                 webbrowser.open(_file_that_leads_to(address, private))
-            uvicorn.Server(config).run(sockets=[listening])
+            server.run(sockets=[listening])
 
 
 def _file_that_leads_to(address: str, private: str) -> str:
@@ -273,14 +277,17 @@ def _file_that_leads_to(address: str, private: str) -> str:
 
 
 @contextlib.contextmanager
-def _end_with_the_terminal() -> Iterator[None]:
-    """A terminal that is closed ends the app as Ctrl+C does: copies are removed."""
-    ours = hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # which is what nohup is for
+def _ends_when_told(server: uvicorn.Server) -> Iterator[None]:
+    """Ctrl+C ends a server in good order before it has begun, too; so does a terminal that is closed."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGINT))
+    ours = [signal.SIGINT]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup's
+        ours.append(signal.SIGHUP)
+    before = {one: signal.signal(one, server.handle_exit) for one in ours}
     try:
         yield
     finally:
-        signal.signal(signal.SIGHUP, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
