@@ -41,7 +41,7 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"/(?!adult)\w+\.py$",  # Adult is not in the package
+    "filename_pattern": r"/\w+\.py$",
     "within_subsection_order": "ExampleTitleSortKey",
     "image_scrapers": ("gallery_pictures.pictures",),
     "reset_argv": "gallery_pictures.arguments",
@@ -59,7 +59,14 @@ default_role = "code"  # docstrings write names as Markdown does
 
 html_theme = "pydata_sphinx_theme"
 html_title = "privacyfunnel"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True, "use_edit_page_button": False}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": True,
+    "use_edit_page_button": False,
+    "header_links_before_dropdown": 6,
+}
 html_copy_source = False
 html_show_sourcelink = False
 

@@ -45,7 +45,7 @@ def main(folder: Path, quick: bool) -> None:
             copies = pca.inverse_transform(codes).reshape(images.shape)
             what = {"Z": codes, "X": images, "X_hat": copies, "private": {"digit": digits}}
             report = pf.audit(**what, adversaries=adversaries, name=f"{width} components", n_jobs=1)
-            print(f"{width:2} components, noise {noise:4}: {report}")
+            print(f"{width:2} components, noise {noise:4}: {report!r}")
             reports.setdefault(f"{width} components", []).append(report)
     np.savez(folder / "release.npz", z=codes, x=images, x_hat=copies, y=digits)
 

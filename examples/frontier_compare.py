@@ -9,6 +9,7 @@ Run: ``python examples/frontier_compare.py [FIGURE.png] [--quick]``
 
 import sys
 import warnings
+from pathlib import Path
 
 import privacyfunnel as pf
 from privacyfunnel.plotting import save_figure
@@ -42,7 +43,7 @@ def main(figure: str | None, quick: bool) -> None:
     print(f"a mechanism with 2 bit of utility: {mechanism}")
     if figure is not None:
         save_figure(exact.merge(*[fronts[m] for m in METHODS[1:]]).plot(points=False), figure)
-        print(f"the information plane is in {figure}")
+        print(f"the information plane is in {Path(figure).name}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ Run: ``python examples/measures.py [FOLDER]`` (writes measures.png to FOLDER, do
 import sys
 from pathlib import Path
 
+import narwhals as nw
 import numpy as np
 
 import privacyfunnel as pf
@@ -21,8 +22,8 @@ LIMIT = 0.01  # bit about sex
 
 
 def main(folder: Path) -> None:
-    people = pf.datasets.load_german_credit()
-    people["decade"] = people["age"] // 10 * 10
+    people = nw.from_native(pf.datasets.load_german_credit())
+    people = people.with_columns(decade=nw.col("age") // 10 * 10)
     joint = pf.Joint.from_frame(people, public=["decade", "employment"], private="sex", task="credit")
     points = [(decade / 10, YEARS[employment] / 3) for decade, employment in joint.x_labels]
     wanted = {"information": "information", "distance": pf.Distance(points), "task": pf.Task("credit")}

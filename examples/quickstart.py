@@ -41,7 +41,7 @@ def main(folder: Path) -> None:
     # Only what the receiver needs: personal_status, for one, would tell sex outright.
     released = mechanism.release_frame(people, keep=["credit"], shuffle=True)
     save_figure(pf.frontier(joint, n_points=8, rng=0).plot(), folder / "trade-off.png")
-    print(f"released {len(released)} records as z and credit, mechanism in {path}")
+    print(f"released {len(released)} records as z and credit, mechanism in {path.name}")
 
 
 if __name__ == "__main__":
