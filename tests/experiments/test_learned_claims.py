@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 pytest.importorskip("matplotlib")
 
-from privacyfunnel.experiments import adult, images
-from privacyfunnel.experiments.learned import Comparison, compare, groups, joined, undominated
+from privacyfunnel.experiments import adult, appendix, images
+from privacyfunnel.experiments.learned import (
+    Comparison,
+    begun_by_erasure,
+    compare,
+    groups,
+    joined,
+    undominated,
+)
 
 #: Fresh PSNR of the settings of each method, and bits found there.
 GAINS = (12.0, 14.0, 16.0, 18.5)
@@ -94,6 +102,62 @@ def test_the_page_says_where_ours_leaks_more(extra: float, words: str | None) ->
     claims = images.find_tradeoff([*ours, *theirs], "small", name="mnist", figure="figure 2a").claims
     (claim,) = [claim for claim in claims if "in CPF," in claim.says and claim.source == "ours, mnist"]
     assert words in claim.measured if words else "Clearly more" not in claim.measured
+
+
+def test_a_rival_goes_on_below_its_settings_by_erasing_its_codes() -> None:
+    runs = [run_of("written", gain, seed, 0.0) for gain in (18.2, 19) for seed in (0, 1)]
+    found = begun_by_erasure(groups({"x": runs}), "psnr_fresh")
+    first = 10 ** (-18.2 / 10)
+    # What the settings do is left as it is.
+    assert [g.mean("psnr_fresh") for g in found if g.settings[-1] is None] == pytest.approx([18.2, 19])
+    at = {group.settings[-1]: group for group in found}
+    for share in (0.0, 0.5, 0.975):
+        error = (1 - share) * 0.067 + share * first
+        assert at[share].mean("psnr_fresh") == pytest.approx(-10 * math.log10(error))
+        assert at[share].mean("leakage") == pytest.approx(share * 0.3 * (18.2 - 11.5))
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(-0.2, True), (2.5, False)])
+def test_ours_against_a_rival_without_private_settings(ours: float, holds: bool) -> None:
+    runs = [run_of("funnel", gain, seed, ours) for gain in GAINS for seed in (0, 1)]
+    runs += [run_of("deep-variational", 18.2, seed, 0.0) for seed in (0, 1)]
+    claims = images.find_tradeoff(runs, "small", name="mnist", figure="figure 2a").claims
+    (claim,) = [claim for claim in claims if "in DVPF," in claim.says and claim.source == "ours, mnist"]
+    assert claim.holds is holds
+    assert "Its settings begin at 18.2; below, the first one's codes are erased at random." in claim.measured
+
+
+def test_mixtures_of_one_setting_count_as_one_for_how_well_errors_are_known() -> None:
+    def freedom(theirs: list[dict[str, Any]]) -> float:
+        ours = groups({"ours": [run_of("funnel", gain, seed, 0.0) for gain in (12, 19) for seed in (0, 1)]})
+        rival = begun_by_erasure(groups({"x": theirs}), "psnr_fresh")
+        found = compare(ours, rival, "psnr_fresh", "leakage", (12.5, 18))
+        assert found is not None
+        return found.freedom
+
+    # Two settings of ours, and one of the rival with 40 shares of it, whose seeds differ by more.
+    assert freedom([run_of("written", 18.2, seed, 0.5 * seed) for seed in (0, 1)]) < 1.5
+
+
+@pytest.mark.parametrize(("codes", "holds"), [(0.4, True), (0.8, False), (0.74, None)])
+def test_codes_are_more_ambiguous_than_images(codes: float, holds: bool | None) -> None:
+    runs = []
+    for seed in range(3):
+        for method, level in (("published", codes), (images.RAW, 0.78)):
+            settings = {"alpha": 0.01, "beta": 0.05, "n_components": 256, "epochs": 100}
+            run = run_of(method, 24.0, seed, 0.0)
+            run["run"]["settings"] = settings if method == "published" else {}
+            run["values"] |= {"clustering": level + 0.02 * seed, "success_with_labels": level + 0.02 * seed}
+            runs.append(run)
+    found = appendix.find_setting(runs, "paper")
+    claims = [claim for claim in found.claims if "more ambiguous in the codes" in claim.says]
+    assert [claim.holds for claim in claims] == [holds, holds]
+    assert found.tables["appendix-f"]["method"] == ["DCA (published)"] * 3 + ["images themselves"] * 3
+    assert {name for claim in claims for name in claim.rests_on} == {
+        "DCA (published)",
+        "DCA (published), later epochs",
+        "images themselves",
+    }
 
 
 @pytest.mark.parametrize(("aligned", "holds"), [(-0.4, True), (0.4, False)])

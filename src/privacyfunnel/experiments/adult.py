@@ -9,7 +9,8 @@ from typing import Any
 from ..sweep import Run, grid_runs
 from ..sweep.judging import JUDGING
 from .base import Claim, Experiment, Findings, Record, spread
-from .images import OURS, WRITTEN
+from .images import CURVES as IMAGE_CURVES
+from .images import OURS, RAW, WRITTEN
 from .learned import (
     ERASURE,
     RULE,
@@ -24,7 +25,6 @@ from .learned import (
 )
 from .pictures import plot_tradeoff
 
-RAW = "privacyfunnel.experiments.functions:raw_records"
 ERASED = "privacyfunnel.experiments.functions:erased_codes"
 CURVES = {
     "raw records": RAW,
@@ -165,7 +165,7 @@ def find(records: Sequence[Record], scale: str) -> Findings:
             },
             ("area under the curve of income", f"bits found about {private}, a lower bound"),
             f"Adult, {private} private, {scale}",
-            order=list(CURVES),
+            order=[*IMAGE_CURVES, *CURVES],  # one colour a method on all pages
         )
         parts = {name: [g for g in found if g.curve == name] for name in CURVES}
         if parts[OURS]:

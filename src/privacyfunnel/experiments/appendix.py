@@ -18,12 +18,13 @@ from .images import (
     DRAWN,
     DVPF,
     EPOCH_SECONDS,
+    JUDGE_SECONDS,
     LEAST_ALPHA,
     MEASURES,
     PAPER_SETTING,
     PLAIN,
     PUBLISHED,
-    SHARES,
+    RAW,
     bound_of,
     curve_of,
     data,
@@ -31,7 +32,19 @@ from .images import (
     scale_notes,
     seconds,
 )
-from .learned import ERASURE, RULE, Group, compare, erased, groups, joined, judges, means_table
+from .learned import (
+    ERASURE,
+    RULE,
+    SHARES,
+    Group,
+    compare,
+    compare_settings,
+    erased,
+    groups,
+    joined,
+    judges,
+    means_table,
+)
 from .pictures import plot_embeddings, plot_images, plot_tradeoff
 
 PAPER_CODES = {32: 1084742, 64: 1133190, 128: 1230086, 256: 1423878}
@@ -42,6 +55,10 @@ GAMMAS, LEAK = (12, 15, 20), 0.05
 SAME_PSNR = 0.5  # dB
 # The widest interval for one more model, to either side, that says that the paper's is one of ours.
 WIDEST = 0.15
+IMAGES = "images themselves"
+ROWS = (PUBLISHED, CPF, DVPF, IMAGES)
+# An adversary that records without an encoder cannot have.
+NEEDS_ENCODER = "network with fresh noise"
 LATER = "privacyfunnel.experiments.later:later_epochs"
 # Epochs after the last, and embeddings of each.
 N_MORE, N_EMBEDDINGS = 6, 2
@@ -113,7 +130,7 @@ def setting_runs(scale: str) -> list[Run]:
     where, seeds = data("mnist", scale), range({"smoke": 1, "small": 2, "paper": 3}[scale])
     several: dict[str, list[dict[str, float]]] = {
         "published": [PAPER_SETTING],
-        "conditional": [{"gamma": gamma} for gamma in (GAMMAS[:1] if scale == "smoke" else GAMMAS)],
+        "conditional": [{"gamma": gamma} for gamma in (GAMMAS if scale == "paper" else GAMMAS[-1:])],
         "deep-variational": [] if scale == "small" else [{"alpha": LEAK}],  # hours
     }
     runs = [
@@ -124,7 +141,15 @@ def setting_runs(scale: str) -> list[Run]:
             method, where, settings={**fixed_settings(method, scale), **length, **one}, grid={"seed": seeds}
         )
     ]
-    return [*runs, *(_later_run(run, scale) for run in runs if run.method != "deep-variational")]
+    raw = {
+        "adversaries": [a for a in COMMON[scale]["adversaries"] if a != NEEDS_ENCODER],
+        "effort": "default",
+    }
+    return [
+        *runs,
+        *(_later_run(run, scale) for run in runs if run.method != "deep-variational"),
+        *grid_runs(RAW, where, settings=raw, grid={"seed": seeds}),
+    ]
 
 
 def _later_run(run: Run, scale: str) -> Run:
@@ -144,6 +169,8 @@ def _later_run(run: Run, scale: str) -> Run:
 
 def _setting_curve(record: Record) -> str | None:
     run = record["run"]
+    if run["method"] == RAW:
+        return IMAGES
     if run["method"] != LATER:
         return curve_of(record)
     return _later(curve_of({"run": {**run, **run["settings"]}}))
@@ -154,6 +181,8 @@ def _later(curve: str | None) -> str:
 
 
 def _setting_seconds(run: Run) -> float:
+    if run.method == RAW:
+        return JUDGE_SECONDS["small" if len(run.settings["adversaries"]) > 2 else "smoke"]
     if run.method != LATER:
         return seconds(run)
     if COMMON["smoke"]["adversaries"][-1] == run.settings["adversary"]:
@@ -163,11 +192,11 @@ def _setting_seconds(run: Run) -> float:
 
 
 def find_setting(records: Sequence[Record], scale: str) -> Findings:
-    """Whether the paper's numbers come out, and how the baselines do at the same PSNR."""
+    """Whether the paper's numbers come out, and what baselines, at the same PSNR, and images tell."""
     later = [r for r in records if r["run"]["method"] == LATER]
     rows = [r for r in records if r["run"]["method"] != LATER]
     records = _over_epochs(rows, later)
-    curves = {curve: [r for r in records if curve_of(r) == curve] for curve in (PUBLISHED, CPF, DVPF)}
+    curves = {curve: [r for r in records if _setting_curve(r) == curve] for curve in ROWS}
     found = groups({curve: part for curve, part in curves.items() if part})
     parts = {curve: [g for g in found if g.curve == curve] for curve in curves}
     claims: list[Claim] = []
@@ -177,6 +206,8 @@ def find_setting(records: Sequence[Record], scale: str) -> Findings:
     for rival in (CPF, DVPF):
         if parts[PUBLISHED] and parts[rival]:
             claims += [_at_the_point(parts[PUBLISHED], parts[rival], rival, cost) for cost in COSTS]
+    if parts[PUBLISHED] and parts[IMAGES]:
+        claims += [_more_ambiguous(parts[PUBLISHED][0], parts[IMAGES][0], cost) for cost in COSTS]
     notes = [
         *scale_notes(scale),
         "`psnr` is that of the method's own decoder, which for CPF sees the class; `psnr_fresh` that of a "
@@ -227,10 +258,10 @@ def _rows(records: Sequence[Record]) -> dict[str, list[Any]]:
     ordered = sorted(records, key=_place)
     runs = [record["run"] for record in ordered]
     table: dict[str, list[Any]] = {
-        "method": [curve_of(record) for record in ordered],
+        "method": [_setting_curve(record) for record in ordered],
         "weight": [_weight(run) for run in runs],
         "seed": [run["seed"] for run in runs],
-        "epochs": [run["settings"]["epochs"] for run in runs],
+        "epochs": [run["settings"].get("epochs") for run in runs],
     }
     names = {
         **{name: name for name in ("psnr", "psnr_fresh", "clustering")},
@@ -257,8 +288,7 @@ def _place(record: Record) -> tuple[Any, ...]:
     run = record["run"]
     if run["method"] == LATER:
         run = {**run, **run["settings"]}
-    curve = curve_of({"run": run}) or PUBLISHED
-    return (PUBLISHED, CPF, DVPF).index(curve), _weight(run), run["seed"]
+    return ROWS.index(_setting_curve({"run": run}) or PUBLISHED), _weight(run), run["seed"]
 
 
 def _weight(run: Any) -> str:
@@ -352,6 +382,20 @@ def _at_the_point(mine: Sequence[Group], theirs: Sequence[Group], rival: str, co
         f"{_told(theirs, cost)}.{fresh.remark if fresh else ''}",
         None if fresh is None else fresh.less,
         (PUBLISHED, rival) + ((_later(PUBLISHED), _later(rival)) if cost == "clustering" else ()),
+    )
+
+
+def _more_ambiguous(codes: Group, images: Group, cost: str) -> Claim:
+    """Whether an adversary does worse with the codes than with the images themselves."""
+    kind = "clustering adversary" if cost == "clustering" else "strongest adversary with labels"
+    found = compare_settings(codes, images, cost)
+    told = (_digits(group.values(cost), 3) for group in (codes, images))
+    return Claim(
+        "appendix F, published" + ("" if cost == "clustering" else ", with labels"),
+        f"Classes are more ambiguous in the codes than in the images: the {kind} has less success.",
+        f"Success with the codes {next(told)}, with the images {next(told)}: {found or 'not measured'}.",
+        None if found is None else found.less,
+        (PUBLISHED, IMAGES) + ((_later(PUBLISHED),) if cost == "clustering" else ()),
     )
 
 

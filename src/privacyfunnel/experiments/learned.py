@@ -20,6 +20,8 @@ MARGIN = 0.03
 #: "No more" bits: by no more than this share of all that could be told.
 MARGIN_OF_BITS = 0.02
 ERASURE = "random erasure"
+#: How often a code is released rather than nothing.
+SHARES = [k / 40 for k in range(41)]
 SHARED = "ours, time sharing"
 #: Shares of records among the values, and what says of how many.
 SIZES = {"clustering": "n_clustered", "success_with_labels": "n_judged"}
@@ -39,8 +41,9 @@ RULE = (
     "named, ours costs below its first setting what that setting does, and has won nothing if it ends "
     "within the range, before its rival. Bits are what the strongest adversary found, an estimate of a "
     "lower bound. These rules were revised after tables had been seen: what counts as no more, errors of "
-    "levels, the lines, and what is refuted. Runs come from several machines, whose last digits differ; "
-    "training amplifies that, so that a setting and seed computed again gives other digits."
+    "levels, the lines, what is refuted, and how rivals go on below their settings. Runs come from several "
+    "machines, whose last digits differ; training amplifies that, so that a setting and seed computed again "
+    "gives other digits."
 )
 
 
@@ -186,8 +189,10 @@ class Comparison:
     whole: bool = True
 
     def __str__(self) -> str:
-        low, high = (pick(difference for _, difference in self.at) for pick in (min, max))
         spread = "one seed" if self.error is None else f"± {self.error:.3f}"
+        if not self.at:
+            return f"{self.mean:+.3f} ({spread})"
+        low, high = (pick(difference for _, difference in self.at) for pick in (min, max))
         where = f"at {self.at[0][0]:.4g}"
         if len(self.at) > 1:
             where = f"{low:+.3f} to {high:+.3f}, levels {self.at[0][0]:.4g} to {self.at[-1][0]:.4g}"
@@ -293,13 +298,12 @@ def compare(
         own = [found.var(axis=0, ddof=1) / len(found) for found in rows]
         pooled = [float(part.mean()) for part in own]
         known = [
-            _n_between(gains, low, high) * (len(found) - 1) for gains, found in zip(ends, rows, strict=True)
+            _n_between(part, gain, low, high) * (len(found) - 1)
+            for part, found in zip(best, rows, strict=True)
         ]
         records = sum(_sampling(part, gain, cost, levels) for part in best)
         variance = sum(pooled) + float(np.mean(records))
-        # Welch's, with what records add known.
-        spent = sum(part**2 / n for part, n in zip(pooled, known, strict=True))
-        error, freedom = math.sqrt(variance), variance**2 / spent if spent > 0 else math.inf
+        error, freedom = math.sqrt(variance), _freedom(variance, pooled, known)
         errors = np.sqrt(sum(_local(found) for found in rows) + records)
     return Comparison(
         float(differences.mean()),
@@ -312,11 +316,12 @@ def compare(
     )
 
 
-def _n_between(gains: Sequence[float], low: float, high: float) -> int:
-    """How many settings the line between two levels goes through, its ends included."""
-    before = sum(one <= low for one in gains) - 1
-    after = sum(one < high for one in gains)
-    return min(after, len(gains) - 1) - max(before, 0) + 1
+def _n_between(through: Sequence[Group], gain: str, low: float, high: float) -> int:
+    """How many settings the line between two levels goes through, its ends included; mixtures count once."""
+    gains = [group.mean(gain) for group in through]
+    before = max(sum(one <= low for one in gains) - 1, 0)
+    after = max(sum(one < high for one in gains), before)
+    return len({group.settings[:-1] for group in through[before : after + 1]})
 
 
 def no_more(
@@ -328,21 +333,40 @@ def no_more(
     kept: str,
     rests_on: Sequence[str],
     whole: Sequence[Group] = (),
+    *,
+    erase: bool = False,
 ) -> Claim:
     """The statement that one curve lets no more be found than another over a range of what is kept.
 
-    `whole` is what tells most: the raw records, or an autoencoder.
+    `whole` is what tells most: the raw records, or an autoencoder. With `erase` the other curve goes on below
+    its first setting by random erasure of that setting's codes.
     """
-    found = compare(mine[1], theirs[1], gain, "leakage", within, most=most_told(whole))
+    rival = begun_by_erasure(theirs[1], gain) if erase else theirs[1]
+    found = compare(mine[1], rival, gain, "leakage", within, most=most_told(whole))
     return Claim(
         source,
         f"From {within[0]:g} to {within[1]:g} {kept} adversaries find no more in {mine[0]} than in "
         f"{theirs[0]}, and clearly less somewhere.",
         f"Bits found there, {mine[0]} minus {theirs[0]}: {found or 'not measured, or nothing in common'}."
-        f"{found.clearly if found else ''}{reached(theirs[1], gain, within[0])}",
+        f"{found.clearly if found else ''}{reached(theirs[1], gain, within[0], erase=erase)}",
         None if found is None else found.nowhere_more,
         rests_on,
     )
+
+
+def begun_by_erasure(found: Sequence[Group], gain: str) -> list[Group]:
+    """The settings of a curve, with releases of its first one's codes with a probability, else nothing.
+
+    Anybody can do that with any release: a curve does not end where its settings do.
+    """
+    return [
+        *found,
+        *(group for first in undominated(found, gain, "leakage")[:1] for group in _erased_group(first)),
+    ]
+
+
+def _erased_group(whole: Group) -> list[Group]:
+    return groups({whole.curve: erased(whole.records, SHARES[:-1])})
 
 
 def most_told(whole: Sequence[Group]) -> float | None:
@@ -350,10 +374,13 @@ def most_told(whole: Sequence[Group]) -> float | None:
     return max((group.mean("leakage") for group in whole), default=None)
 
 
-def reached(found: Sequence[Group], gain: str, least: float) -> str:
+def reached(found: Sequence[Group], gain: str, least: float, *, erase: bool = False) -> str:
     """For the page, where a rival's settings begin within the range that is compared."""
     gains = [group.mean(gain) for group in found if group.values(gain)]
-    return f" Its settings begin at {min(gains):.4g}." if gains and min(gains) > least else ""
+    if not gains or min(gains) <= least:
+        return ""
+    below = "; below, the first one's codes are erased at random" if erase else ""
+    return f" Its settings begin at {min(gains):.4g}{below}."
 
 
 def _local(found: FloatArray) -> FloatArray:
@@ -369,19 +396,40 @@ def _local(found: FloatArray) -> FloatArray:
 
 def _sampling(through: Sequence[Group], gain: str, cost: str, levels: FloatArray) -> FloatArray:
     """The variance that judged records add, which all seeds have in common: they are judged on the same."""
-    found = []
-    for group in through:
-        values = [record["values"] for record in group.records if cost in record["values"]]
-        if cost in SIZES:
-            judged = [
-                (one[cost], one.get(SIZES[cost], one["n_judged"])) for one in values if "n_judged" in one
-            ]
-            each = [share * (1 - share) / n for share, n in judged]
-        else:  # the ends of an interval of 95 %
-            ends = [one[f"{cost}_high"] - one[f"{cost}_low"] for one in values if f"{cost}_high" in one]
-            each = [(width / 3.92) ** 2 for width in ends]
-        found.append(statistics.fmean(each) if each else 0.0)
+    found = [_of_records(group, cost) for group in through]
     return np.interp(levels, [group.mean(gain) for group in through], found)
+
+
+def _of_records(group: Group, cost: str) -> float:
+    """The variance that judged records add to a cost of one setting."""
+    values = [record["values"] for record in group.records if cost in record["values"]]
+    if cost in SIZES:
+        judged = [(one[cost], one.get(SIZES[cost], one["n_judged"])) for one in values if "n_judged" in one]
+        each = [share * (1 - share) / n for share, n in judged]
+    else:  # the ends of an interval of 95 %
+        ends = [one[f"{cost}_high"] - one[f"{cost}_low"] for one in values if f"{cost}_high" in one]
+        each = [(width / 3.92) ** 2 for width in ends]
+    return statistics.fmean(each) if each else 0.0
+
+
+def compare_settings(first: Group, second: Group, cost: str) -> Comparison | None:
+    """Cost of the first setting minus cost of the second, whatever they keep; None if one has none."""
+    values = first.values(cost), second.values(cost)
+    if not all(values):
+        return None
+    difference = statistics.fmean(values[0]) - statistics.fmean(values[1])
+    error, freedom = None, math.nan
+    if min(map(len, values)) > 1:
+        own = [statistics.variance(part) / len(part) for part in values]
+        variance = sum(own) + _of_records(first, cost) + _of_records(second, cost)
+        error, freedom = math.sqrt(variance), _freedom(variance, own, [len(part) - 1 for part in values])
+    return Comparison(difference, error, freedom, MARGIN, [])
+
+
+def _freedom(variance: float, own: Sequence[float], known: Sequence[int]) -> float:
+    """How well an error is known, by Welch: each part of its variance by its degrees, the rest exactly."""
+    spent = sum(part**2 / n for part, n in zip(own, known, strict=True))
+    return variance**2 / spent if spent > 0 else math.inf
 
 
 def levels_table(
@@ -404,7 +452,7 @@ def levels_table(
 
 
 def erased(records: Sequence[Record], shares: Sequence[float]) -> list[Record]:
-    """Releases of an autoencoder's code with probability t, else nothing: what its runs make of each share.
+    """Releases of a code with probability t, else nothing: what its runs make of each share.
 
     Whoever gets nothing guesses the mean record and the most frequent class.
     """
@@ -416,7 +464,7 @@ def erased(records: Sequence[Record], shares: Sequence[float]) -> list[Record]:
         nothing = {"mse_fresh": values["mse_nothing"], **dict.fromkeys(BITS, 0.0)}
         nothing |= {name: values["chance"] for name in COSTS if name in values}
         for share in shares:
-            run = {**record["run"], "settings": {"share": share}}
+            run = {**record["run"], "settings": {**record["run"]["settings"], "share": share}}
             found.append({**record, "run": run, "values": _mixed(values, nothing, share)})
     return found
 
