@@ -127,10 +127,10 @@ def runs(scale: str) -> list[Run]:
 
 def seconds(run: Run) -> float:
     """Of one core, as at the small scale: an epoch over 22,793 records by method, and the adversaries."""
-    by_method = {"written": 1.1, "funnel": 1.8, "conditional": 0.3, "deep-variational": 4.2}
-    epoch = {**by_method, "autoencoder": 0.5}.get(run.method, 0.0)
+    by_method = {"written": 0.4, "funnel": 1.3, "conditional": 0.3, "deep-variational": 2.8}
+    epoch = {**by_method, "autoencoder": 0.6}.get(run.method, 0.0)
     records = (run.data or {}).get("n_train", 22_793)
-    return float(epoch * run.settings.get("epochs", 0) * records / 22_793 + 8.0 * records / 12_000)
+    return float(epoch * run.settings.get("epochs", 0) * records / 22_793 + 9.0 * records / 12_000)
 
 
 def curve_of(record: Record) -> str:

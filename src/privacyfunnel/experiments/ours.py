@@ -18,6 +18,8 @@ TRIED_ON_IMAGES: tuple[dict[str, Any], ...] = (
     {"leakage_weight": 0.1},
     {"leakage_weight": 0.2},
     {"leakage_weight": 0.2, "align": True},
+    {"leakage_weight": 0.3, "alpha": 0.002},
+    {"leakage_weight": 0.4, "alpha": 0.001},
     {"leakage_weight": 1, "alpha": 0.02},
     {"leakage_weight": 2, "alpha": 0.02},
     {"leakage_weight": 1, "classifier_steps": 1},
