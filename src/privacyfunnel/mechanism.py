@@ -26,6 +26,7 @@ from .sparse import (
     SparseChannel,
     as_sparse,
     below,
+    posterior_of,
     product_of,
     repeated,
     require_room,
@@ -363,15 +364,7 @@ class TableMechanism:
                 "TableMechanism: this mechanism does not know P(X), by which a symbol stands for letters; "
                 "solve again, or build it with p_x=joint.p_x."
             )
-        table = self.sparse
-        never = (self.p_x @ table == 0.0)[table.symbols]
-        weights = np.where(never, 1.0, self.p_x[table.rows]) * table.probabilities
-        # A symbol that is no letter's at all has no row; it is never released either.
-        idle = np.flatnonzero(np.bincount(table.symbols, minlength=self.n_z) == 0)
-        symbols, letters = np.concatenate([table.symbols, idle]), np.concatenate([table.rows, 0 * idle])
-        weights = np.concatenate([weights, np.ones(idle.size)])
-        totals = np.bincount(symbols, weights=weights, minlength=self.n_z)
-        return SparseChannel.from_entries(symbols, letters, weights / totals[symbols], (self.n_z, self.n_x))
+        return posterior_of(self.p_x, self.sparse)
 
     def codebook(self) -> Any:
         """A frame of the symbols: name, share of the records, and the letters that each stands for.

@@ -330,6 +330,19 @@ def with_rows_to_one(channel: SparseChannel) -> SparseChannel:
     return channel.with_values(channel.probabilities / sums[channel.rows])
 
 
+def posterior_of(p_x: FloatArray, table: SparseChannel) -> SparseChannel:
+    """P(X|z) as rows (n_z, n_x); of a symbol that the letters of `p_x` never give, by P(z|x) alone."""
+    n_x, n_z = table.shape
+    never = (p_x @ table == 0.0)[table.symbols]
+    weights = np.where(never, 1.0, p_x[table.rows]) * table.probabilities
+    # A symbol that is no letter's at all has no row; it is never released either.
+    idle = np.flatnonzero(np.bincount(table.symbols, minlength=n_z) == 0)
+    symbols, letters = np.concatenate([table.symbols, idle]), np.concatenate([table.rows, 0 * idle])
+    weights = np.concatenate([weights, np.ones(idle.size)])
+    totals = np.bincount(symbols, weights=weights, minlength=n_z)
+    return SparseChannel.from_entries(symbols, letters, weights / totals[symbols], (n_z, n_x))
+
+
 def product_of(first: SparseChannel, second: SparseChannel) -> SparseChannel:
     """The channel of two, one after the other."""
     from scipy.sparse import csr_array
