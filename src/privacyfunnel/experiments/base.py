@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -116,6 +117,15 @@ def spread(values: Sequence[float]) -> str:
         return "nothing"
     mean = statistics.fmean(values)
     return f"{mean:.3g}" if len(values) == 1 else f"{mean:.3g} ± {statistics.stdev(values):.2g}"
+
+
+def half_width(values: Sequence[float]) -> float:
+    """Of Student's 95 % interval for the mean; infinite for a single value."""
+    if len(values) < 2:
+        return math.inf
+    from scipy.stats import t
+
+    return float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def by_setting(records: Iterable[Record], *names: str) -> dict[tuple[Any, ...], list[Record]]:

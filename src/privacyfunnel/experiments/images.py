@@ -204,7 +204,7 @@ def weights(scale: str, *, few: bool) -> dict[str, list[dict[str, Any]]]:
             *aligned(several("leakage_weight", 1, 0.3)),
         ],
         "conditional": several("gamma", 1, 0.15, 4, 0.4, 20),
-        "deep-variational": several("alpha", 0.5, 5, 50),
+        "deep-variational": several("alpha", 0.5, 50),
         "autoencoder": several("alpha", LEAST_ALPHA, 0.3, 1, 0.1, 2),
     }
     if not few:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
 from ..sweep import Run, grid_runs
 from . import adult, images
-from .base import Claim, Experiment, Findings, Record, by_setting, spread
+from .base import Claim, Experiment, Findings, Record, by_setting, half_width, spread
 from .learned import judges
 
 SEED = 9
@@ -19,7 +18,6 @@ TRIED_ON_IMAGES: tuple[dict[str, Any], ...] = (
     {"leakage_weight": 0.2},
     {"leakage_weight": 0.2, "align": True},
     {"leakage_weight": 0.3, "alpha": 0.002},
-    {"leakage_weight": 0.4, "alpha": 0.001},
     {"leakage_weight": 1, "alpha": 0.02},
     {"leakage_weight": 2, "alpha": 0.02},
     {"leakage_weight": 1, "classifier_steps": 1},
@@ -162,11 +160,7 @@ def find_budget(records: Sequence[Record], scale: str) -> Findings:
 
 
 def _kept(private: str, budget: float, found: Sequence[float]) -> Claim:
-    from scipy.stats import t
-
-    mean, allowed = statistics.fmean(found), math.inf
-    if len(found) > 1:
-        allowed = float(t.ppf(0.975, len(found) - 1)) * statistics.stdev(found) / math.sqrt(len(found))
+    mean, allowed = statistics.fmean(found), half_width(found)
     within = True if mean + allowed <= budget else False if mean - allowed > budget else None
     return Claim(
         f"ours, budget, {private}",
