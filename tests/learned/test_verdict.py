@@ -118,12 +118,26 @@ def test_a_classifier_that_was_outrun_is_told():
         Funnel(**SMALL, epochs=40).fit(x, y)
 
 
+@pytest.mark.parametrize("mended", [False, True])
+def test_the_written_reading_tells_that_its_classifier_was_outrun(digits, mended):
+    """It keeps no records: a new logistic regression reads codes of those it learned from."""
+    x, y, _, _ = digits
+    with pytest.warns(ConvergenceWarning, match=r"outrun: it finds 0\.00 bit.*bit of y in new codes of the"):
+        model = Funnel.written(16, mended=mended, epochs=15, random_state=0, progress=False).fit(x, y)
+    assert model.history_["leakage"].iloc[-1] < 0.01
+    (line,) = model.verdict_.by_line
+    assert line.bits > 1.0
+    assert (model.verdict_.guessed, model.verdict_.n) == ((), 0)
+
+
 def test_what_few_records_show_by_chance_is_no_sign_of_being_outrun():
     found = Guessed("sex", 0.71, 0.67, 0.2, 1.0)
     assert Verdict(0.4, (found,), 1600).outrun(0.0)
     assert not Verdict(0.4, (found,), 64).outrun(0.0)
     assert not Verdict(0.4, (found,), 1600).outrun(0.07)
     assert not Verdict(None, (), 0, "no records").outrun(0.0)
+    assert Verdict(None, (), 0, "no records", (found,), 1600).outrun(0.0)
+    assert not Verdict(None, (), 0, "no records", (found,), 64).outrun(0.0)
 
 
 def test_a_code_that_collapsed_is_told_once(digits):

@@ -29,7 +29,7 @@ def reproduce(
         str,
         typer.Option(
             metavar="smoke|small|paper",
-            help="A minute to see that it runs; all of it within five hours on two cores; or the paper's "
+            help="A minute to see that it runs; all of it in about five hours on two cores; or the paper's "
             "grids, epochs and seeds, which take weeks.",
         ),
     ] = "small",

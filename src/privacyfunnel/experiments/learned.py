@@ -33,7 +33,8 @@ RULE = (
     "statements along the lines through all settings, ours through those that no other setting beats. ± "
     "is the standard error: seeds, whose variance is pooled over the levels, and the records that were "
     "judged. Few seeds tell little, so a difference counts beyond Student's 95 % quantile of it, rather "
-    f"than two of it. *Less* is refuted where the difference is smaller than {MARGIN} by that, and no "
+    "than two of it; both are told, as *errors of*. "
+    f"*Less* is refuted where the difference is smaller than {MARGIN} by that, and no "
     "further than one error below 0. *No more*: at no level more by a fiftieth of what raw records or an "
     "autoencoder's codes tell, by that, with the level's own error, but for seeds no smaller a share of "
     "the cost than at all of them; *clearly less somewhere*: by the quantile for as many looks; refuted "
@@ -190,6 +191,8 @@ class Comparison:
 
     def __str__(self) -> str:
         spread = "one seed" if self.error is None else f"± {self.error:.3f}"
+        if self.error:
+            spread += f", {abs(self.mean) / self.error:.1f} errors of {self._beyond_chance():.1f}"
         if not self.at:
             return f"{self.mean:+.3f} ({spread})"
         low, high = (pick(difference for _, difference in self.at) for pick in (min, max))
@@ -232,6 +235,26 @@ class Comparison:
                 levels = f"{len(beyond)} of {len(self.at)} levels, {where}"
                 told += f" Clearly {word} at {levels}, by up to {most:.3f}."
         return told
+
+    @property
+    def left_open(self) -> str:
+        """For the page, where nothing is decided: at which levels more than the margin may be told."""
+        if self.error is None or self.nowhere_more is not None:
+            return ""
+        one_look = self._beyond_chance()
+        rows = [
+            (level, difference, error)
+            for (level, difference), error in zip(self.at, self.errors, strict=True)
+            if difference + one_look * error > self.margin
+        ]
+        if not rows:
+            return ""
+        where = " to ".join(f"{level:.4g}" for level in dict.fromkeys([rows[0][0], rows[-1][0]]))
+        level, difference, error = max(rows, key=lambda row: row[1] + one_look * row[2])
+        return (
+            f" Left open at {len(rows)} of {len(self.at)} levels, {where}: at {level:.4g} it is "
+            f"{difference:+.3f} ± {error:.3f}, and no more than {self.margin:.2g} is allowed."
+        )
 
     @property
     def nowhere_more(self) -> bool | None:
@@ -341,14 +364,16 @@ def no_more(
     `whole` is what tells most: the raw records, or an autoencoder. With `erase` the other curve goes on below
     its first setting by random erasure of that setting's codes.
     """
-    rival = begun_by_erasure(theirs[1], gain) if erase else theirs[1]
+    rival, name = theirs[1], theirs[0]
+    if erase and reached(rival, gain, within[0]):
+        rival, name = begun_by_erasure(rival, gain), f"{name}, below its settings erased at random"
     found = compare(mine[1], rival, gain, "leakage", within, most=most_told(whole))
     return Claim(
         source,
         f"From {within[0]:g} to {within[1]:g} {kept} adversaries find no more in {mine[0]} than in "
-        f"{theirs[0]}, and clearly less somewhere.",
+        f"{name}, and clearly less somewhere.",
         f"Bits found there, {mine[0]} minus {theirs[0]}: {found or 'not measured, or nothing in common'}."
-        f"{found.clearly if found else ''}{reached(theirs[1], gain, within[0], erase=erase)}",
+        f"{found.clearly + found.left_open if found else ''}{reached(theirs[1], gain, within[0])}",
         None if found is None else found.nowhere_more,
         rests_on,
     )
@@ -374,13 +399,10 @@ def most_told(whole: Sequence[Group]) -> float | None:
     return max((group.mean("leakage") for group in whole), default=None)
 
 
-def reached(found: Sequence[Group], gain: str, least: float, *, erase: bool = False) -> str:
+def reached(found: Sequence[Group], gain: str, least: float) -> str:
     """For the page, where a rival's settings begin within the range that is compared."""
     gains = [group.mean(gain) for group in found if group.values(gain)]
-    if not gains or min(gains) <= least:
-        return ""
-    below = "; below, the first one's codes are erased at random" if erase else ""
-    return f" Its settings begin at {min(gains):.4g}{below}."
+    return f" Its settings begin at {min(gains):.4g}." if gains and min(gains) > least else ""
 
 
 def _local(found: FloatArray) -> FloatArray:
@@ -445,8 +467,8 @@ def levels_table(
         rows = lines(best, gain, cost, np.array(levels))
         inside = [low <= level <= high for level in levels]
         table[curve] = [float(v) if ok else None for v, ok in zip(rows.mean(axis=0), inside, strict=True)]
-        if len(rows) > 1:
-            errors = rows.std(axis=0, ddof=1) / math.sqrt(len(rows))
+        if len(rows) > 1:  # as verdicts have them
+            errors = np.sqrt(_local(rows) + _sampling(best, gain, cost, np.array(levels)))
             table[f"{curve} ±"] = [float(v) if ok else None for v, ok in zip(errors, inside, strict=True)]
     return table
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..auditing.adversaries import (
+    Adversary,
     LeakageBound,
     fold_numbers,
     logistic_regression,
@@ -262,8 +263,11 @@ def fresh_audit(
     seed: int,
     apart: NDArray[np.bool_] | None = None,
     z: float = ONE_SIDED,
+    adversaries: Sequence[Adversary] | None = None,
 ) -> tuple[LeakageBound, float]:
     """What new adversaries find in new codes of the `fresh` records: the bound with the highest upper end.
+
+    Of trees, a network and a line, if none are named.
 
     See `strongest_bound`, which it shares with the audit; the noise of the codes is new.
     """
@@ -271,7 +275,8 @@ def fresh_audit(
     # In this order: each part takes its noise from one generator.
     parts = [rows, np.flatnonzero(fresh), *([] if apart is None else [np.flatnonzero(apart)])]
     pairs = [(release(step, x, some, noise).cpu().numpy(), classes[some]) for some in parts]
-    adversaries = (trees_for(int(classes.max()) + 1, seed), neural_network(seed), logistic_regression())
+    if adversaries is None:
+        adversaries = (trees_for(int(classes.max()) + 1, seed), neural_network(seed), logistic_regression())
     worst = strongest_bound(adversaries, *pairs, z=z)
     return worst, worst.upper_end(z)
 

@@ -18,7 +18,7 @@ from .networks import COMMON_PRICE, mlp, scaling_of
 from .objectives import PrivateAttributes, Weights
 from .steps import AlternatingStep
 from .training import TrainingStatus
-from .verdict import Guessed, Verdict, judged, kept_apart, not_measured
+from .verdict import Guessed, Verdict, by_line, judged, kept_apart, not_measured
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -217,9 +217,9 @@ class Funnel(LearnedFunnel):
         elif kept.any():
             trained.verdict = judged(step, x, targets, kept, seed)
         else:
-            few = whole and self.validation_fraction > 0
-            reason = f"{len(x):,} records are too few to keep some from training"
-            trained.verdict = not_measured(reason if few else "no records were kept from training")
+            few = f"{len(x):,} records are too few to keep some from training"
+            reason = few if whole and self.validation_fraction > 0 else "no records were kept from training"
+            trained.verdict = by_line(step, x, targets, seed, reason) if whole else not_measured(reason)
 
     def _notes(self, *, whole: bool) -> list[str]:
         budget = self.budget_

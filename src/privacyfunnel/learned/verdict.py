@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..auditing.adversaries import LeakageBound, fold_numbers
+from ..auditing.adversaries import LeakageBound, fold_numbers, logistic_regression
 from .budget import USELESS_BELOW, explained_variance, fresh_audit
 from .steps import AlternatingStep
 
@@ -69,12 +69,19 @@ class Verdict:
         Records kept from training that it was measured on; 0 where nothing was measured.
     note : str
         What was not measured and why, or what else there is to say.
+    by_line : tuple of Guessed
+        Where no records were kept: what a new logistic regression makes of new codes of those trained on, for
+        `outrun` alone, as training has seen them.
+    n_by_line : int
+        Codes that it was judged on.
     """
 
     explained: float | None
     guessed: tuple[Guessed, ...]
     n: int
     note: str = ""
+    by_line: tuple[Guessed, ...] = ()
+    n_by_line: int = 0
 
     def __str__(self) -> str:
         if self.explained is None:
@@ -106,14 +113,17 @@ class Verdict:
 
         `training` is its Î(Z;Y) in bits. What few records may show by chance does not count.
         """
-        if not self.n:
+        guessed, n, of = self.guessed, self.n, "codes of records kept from training"
+        if not n:
+            guessed, n, of = self.by_line, self.n_by_line, "new codes of the records"
+        if not n:
             return []
-        chance = 1 / math.sqrt(self.n)
+        chance = 1 / math.sqrt(n)
         return [
             f"Training's classifier was outrun: it finds {training:.2f} bit, where fresh adversaries find at "
-            f"least {one.bits:.2f} bit of {one.name} in codes of records kept from training. Use "
-            "classifier='mlp', and more classifier_steps."
-            for one in self.guessed
+            f"least {one.bits:.2f} bit of {one.name} in {of}. Use classifier='mlp', and more "
+            "classifier_steps."
+            for one in guessed
             if one.bits - chance > max(OUTRUN_SHARE * one.entropy, OUTRUN_TIMES * training)
         ]
 
@@ -154,3 +164,20 @@ def judged(
 
 def not_measured(reason: str) -> Verdict:
     return Verdict(None, (), 0, reason)
+
+
+def by_line(step: AlternatingStep, x: Tensor, targets: Sequence[Tensor], seed: int, reason: str) -> Verdict:
+    """No verdict, as no records were kept; but whether a line reads what training's classifier does not."""
+    apart = kept_apart(targets, len(x), 0.5, seed)
+    if not apart.any():
+        return not_measured(reason)
+    noise = torch.Generator().manual_seed(seed)
+    guessed = []
+    for column, target in zip(step.private.columns, targets, strict=True):
+        if column.classes is not None:
+            classes = target.cpu().numpy().astype(np.intp)
+            bound, _ = fresh_audit(
+                step, x, classes, ~apart, apart, noise, seed, adversaries=[logistic_regression()]
+            )
+            guessed.append(Guessed.of(column.name, bound, column.entropy))
+    return Verdict(None, (), 0, reason, tuple(guessed), int(apart.sum()))
