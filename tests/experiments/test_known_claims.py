@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -258,7 +259,7 @@ def test_twins_against_the_authors_program(solver: str) -> None:
     def judged(by: float) -> Claim:
         points = {name: np.array(list(known.AUTHORS[name].items())) for name in known.SOLVERS}
         points[solver][2, 1] += by
-        return known.twins_are_close(points)
+        return known.twins_are_close({name: [found] for name, found in points.items()})
 
     assert judged(0.0).holds is True
     assert judged(0.009).holds is True
@@ -267,6 +268,25 @@ def test_twins_against_the_authors_program(solver: str) -> None:
     assert f"{solver} at 0.5 bit, +0.0110 (the twin leaks more)" in judged(0.011).measured
     assert judged(-0.011).holds is None
     assert f"{solver} at 0.5 bit, -0.0110 (the twin leaks less, in 1 of its runs)" in judged(-0.011).measured
+
+
+def test_least_of_as_many_starts_as_the_authors_had() -> None:
+    """One lucky start of ten is among seven of them seven times in ten."""
+    starts = [np.array([(1.0, leak)]) for leak in (0.1, *[0.2] * 9)]
+    assert known.expected_least(starts, 1.0, 7) == pytest.approx(0.7 * 0.1 + 0.3 * 0.2)
+    assert known.expected_least(starts, 1.0, 10) == pytest.approx(0.1)
+    assert known.expected_least(starts, 1.0, 1) == pytest.approx(0.19)
+    assert known.expected_least(starts[:1], 1.0, 7) == pytest.approx(0.1)
+    every = [min(starts[k][0, 1] for k in chosen) for chosen in itertools.combinations(range(10), 7)]
+    assert known.expected_least(starts, 1.0, 7) == pytest.approx(sum(every) / len(every))
+
+
+def test_starts_are_told_apart_by_their_seed() -> None:
+    records = [*published("sparse", [(0.3, 0.03)]), *published("sparse", [(0.4, 0.04)])]
+    records[1] = {**records[1], "run": {**records[1]["run"], "seed": records[0]["run"]["seed"]}}
+    assert [part.tolist() for part in known.starts_of(records, "sparse")] == [[[0.3, 0.03], [0.4, 0.04]]]
+    records[1] = {**records[1], "run": {**records[1]["run"], "seed": records[0]["run"]["seed"] + 1}}
+    assert len(known.starts_of(records, "sparse")) == 2
 
 
 def test_distance_to_what_is_proved() -> None:

@@ -124,7 +124,74 @@ def test_ours_against_a_rival_without_private_settings(ours: float, holds: bool)
     claims = images.find_tradeoff(runs, "small", name="mnist", figure="figure 2a").claims
     (claim,) = [claim for claim in claims if "in DVPF," in claim.says and claim.source == "ours, mnist"]
     assert claim.holds is holds
-    assert "Its settings begin at 18.2; below, the first one's codes are erased at random." in claim.measured
+    assert "in DVPF, below its settings erased at random, and clearly" in claim.says
+    assert claim.measured.endswith("Its settings begin at 18.2.")
+
+
+def test_the_page_says_when_the_printed_formula_runs_away() -> None:
+    runs = [run_of("published", gain, seed, 0.0) for gain in GAINS for seed in (0, 1)]
+    found = images.find_tradeoff(runs, "small", name="mnist", figure="figure 2a")
+    assert not [note for note in found.notes if "runs away" in note]
+    values = {"ran_away_in_epoch": 1, "leakage_nats": -23.4, "residual_nats": 14.3, "psnr": 10.8}
+    values |= {"psnr_nothing": 11.7, "n_epochs": 2}
+    away = run_of("published", 20, 0, 0.0)
+    away = {**away, "run": {**away["run"], "method": images.UNCLAMPED}, "values": values}
+    (note,) = [
+        note
+        for note in images.find_tradeoff([*runs, away], "small", name="mnist", figure="figure 2a").notes
+        if "literal twin" in note
+    ]
+    assert "runs away in epoch 1, where Î(Z;Y) is -23.4 nats on average" in note
+    assert "R 14.3. The PSNR of training records in epoch 2 is 10.8 dB; the mean record has 11.7 dB." in note
+
+
+def test_the_printed_formula_runs_away_without_its_clamp() -> None:
+    """On digits, with an R as large as that of MNIST at the paper's weights."""
+    pytest.importorskip("torch")
+    from privacyfunnel.experiments.unclamped import printed
+
+    settings: dict[str, Any] = {"alpha": 0.01, "n_components": 16, "epochs": 2, "batch_size": 16}
+    data = {"name": "digits", "n_train": 1300, "n_test": 300}
+    found = printed(seed=0, data=data, beta=0.05 * 784 / 64, **settings)
+    assert found["ran_away_in_epoch"] in (1, 2)
+    assert found["lowest_leakage_nats"] < -5
+    assert found["psnr"] < found["psnr_nothing"] + 1
+
+
+def test_the_page_says_which_levels_are_left_open() -> None:
+    def told(extra: float, seeds: float) -> str:
+        runs = [run_of("autoencoder", gain, seed, extra + seeds * seed) for gain in (12, 19) for seed in (0, 1)]
+        both = groups({"ours": runs, "x": [run_of("written", g, s, 0.0) for g in (12, 19) for s in (0, 1)]})
+        found = compare(both[:2], both[2:], "psnr_fresh", "leakage", (12.5, 18), most=1.0)
+        assert found is not None
+        assert (found.left_open == "") == (found.nowhere_more is not None)
+        return found.left_open
+
+    assert told(-0.5, 0.0) == ""
+    assert told(0.5, 0.0) == ""
+    assert " Left open at 9 of 9 levels, 12.5 to 18: at 18 it is +0.000 ± " in told(-0.1, 0.2)
+    assert "and no more than 0.02 is allowed." in told(-0.1, 0.2)
+
+
+def test_statements_compare_code_lengths_that_all_methods_have() -> None:
+    def of_length(run: dict[str, Any], length: int) -> dict[str, Any]:
+        settings = {**run["run"]["settings"], "n_components": length}
+        return {**run, "run": {**run["run"], "settings": settings}}
+
+    runs = [
+        of_length(run_of(method, gain, seed, 0.0), 64)
+        for method in ("published", "conditional")
+        for gain in GAINS
+        for seed in (0, 1)
+    ]
+    # One method alone, with longer codes that clusters tell nothing of.
+    longer = [of_length(run_of("published", 17.0, seed, -3.0), 256) for seed in (0, 1)]
+
+    def measured(records: list[dict[str, Any]]) -> str:
+        found = images.find_tradeoff(records, "small", name="mnist", figure="figure 2a")
+        return next(claim.measured for claim in found.claims if "against DCA than against CPF" in claim.says)
+
+    assert measured([*runs, *longer]) == measured(runs)
 
 
 def test_mixtures_of_one_setting_count_as_one_for_how_well_errors_are_known() -> None:

@@ -123,10 +123,10 @@ def test_the_written_reading_tells_that_its_classifier_was_outrun(digits, mended
     """It keeps no records: a new logistic regression reads codes of those it learned from."""
     x, y, _, _ = digits
     with pytest.warns(ConvergenceWarning, match=r"outrun: it finds 0\.00 bit.*bit of y in new codes of the"):
-        model = Funnel.written(16, mended=mended, epochs=15, random_state=0, progress=False).fit(x, y)
+        model = Funnel.written(16, mended=mended, epochs=30, random_state=0, progress=False).fit(x, y)
     assert model.history_["leakage"].iloc[-1] < 0.01
     (line,) = model.verdict_.by_line
-    assert line.bits > 1.0
+    assert line.bits > 0.5
     assert (model.verdict_.guessed, model.verdict_.n) == ((), 0)
 
 
