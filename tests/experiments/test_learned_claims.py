@@ -72,7 +72,7 @@ def told(found: dict[tuple[str, str], bool | None], source: str, *words: str) ->
     ((_, verdict),) = [
         (says, holds)
         for (where, says), holds in found.items()
-        if where == source and all(w in says for w in words)
+        if where == source and all(w in says for w in words) and " dB on " not in says
     ]
     return verdict
 

@@ -60,6 +60,9 @@ MORE_SEED = 2
 OUR_PRICE = 0.004
 # Below 13 dB more weight of Î alone does not help, and more noise does. Found with a seed that no table has.
 OUR_NOISY = {"leakage_weight": 2, "alpha": 0.02}
+# Near 18 dB less noise tells less at the same PSNR; so little of it may hide from judges of few records. Found
+# with the same seed.
+OUR_PRECISE = {"leakage_weight": 0.3, "alpha": 0.002}
 #: KL weight of the autoencoder that stands for no noise; larger ones are VAEs.
 LEAST_ALPHA = 1e-3
 #: Curves of releases that are mixed from others.
@@ -217,6 +220,7 @@ def weights(scale: str, *, few: bool) -> dict[str, list[dict[str, Any]]]:
             *several("leakage_weight", 1, 0.3),
             OUR_NOISY,
             *several("leakage_weight", 0.15, 0.5),
+            OUR_PRECISE,
             *aligned(several("leakage_weight", 1, 0.3)),
         ],
         "conditional": several("gamma", 1, 0.15, 4, 0.4, 20),
@@ -344,6 +348,12 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
         f"Statements compare codes of d = {', '.join(map(str, sorted(lengths)))}, which all have.",
         "DVPF is a reconstruction of the published method.",
     ]
+    if name == "mnist":
+        notes.append(
+            f"Ours with a price of {OUR_PRECISE['alpha']:g} a nat was added after a look at this figure, where "
+            "random erasure had been level with ours at 18 dB, from runs with another seed (search). Codes with "
+            "so little noise may hide what they tell from judges with fewer records than here."
+        )
     if name == "fashion":
         notes.append(
             "γ = 20, λ = 0.1 and the third setting of the published reading were added after a look at this "
