@@ -60,8 +60,8 @@ MORE_SEED = 2
 OUR_PRICE = 0.004
 # Below 13 dB more weight of Î alone does not help, and more noise does. Found with a seed that no table has.
 OUR_NOISY = {"leakage_weight": 2, "alpha": 0.02}
-# Near 18 dB less noise tells less at the same PSNR; so little of it may hide from judges of few records. Found
-# with the same seed.
+# Near 18 dB less noise tells less at the same PSNR; so little may hide from judges with few records. Found with
+# the same seed.
 OUR_PRECISE = {"leakage_weight": 0.3, "alpha": 0.002}
 #: KL weight of the autoencoder that stands for no noise; larger ones are VAEs.
 LEAST_ALPHA = 1e-3
@@ -350,9 +350,9 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
     ]
     if name == "mnist":
         notes.append(
-            f"Ours with a price of {OUR_PRECISE['alpha']:g} a nat was added after a look at this figure, where "
-            "random erasure had been level with ours at 18 dB, from runs with another seed (search). Codes with "
-            "so little noise may hide what they tell from judges with fewer records than here."
+            f"Ours with α = {OUR_PRECISE['alpha']:g} was added after a look at this figure, where random "
+            "erasure had been level with ours at 18 dB; it was chosen from runs with another seed (search). "
+            "So little noise may hide what codes tell from judges with fewer records than here."
         )
     if name == "fashion":
         notes.append(
