@@ -25,7 +25,6 @@ from .images import (
     PLAIN,
     PUBLISHED,
     RAW,
-    bound_of,
     curve_of,
     data,
     fixed_settings,
@@ -116,9 +115,8 @@ def find_length(records: Sequence[Record], scale: str) -> Findings:
         [*found, *groups({ERASURE: erased([r for r in records if _length(r) == PLAIN], SHARES)})],
         "psnr_fresh",
         DRAWN,
-        ("PSNR of a fresh decoder [dB]", "success, and bits on the right"),
-        f"Code length, {scale}",
-        bound_of(records),
+        "PSNR of a fresh decoder [dB]",
+        "MNIST, DCA (published), codes of several lengths",
     )
     notes = [*scale_notes(scale), RULE, judges(records)]
     return Findings({"code-length": means_table(found, MEASURES)}, claims, {"code-length": drawn}, notes)

@@ -10,29 +10,35 @@ import numpy as np
 from .learned import ERASURE, SHARED, Group, undominated
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
 def plot_tradeoff(
     found: Sequence[Group],
     gain: str,
-    costs: Mapping[str, str],
-    labels: tuple[str, str],
+    costs: Mapping[str, tuple[str, str, str]],
+    label: str,
     title: str,
     bound: float | None = None,
     order: Sequence[str] = (),
+    left: float | None = None,
 ) -> Figure:
     """Cost against gain for every setting, a panel for each kind of cost; lines join the undominated.
 
-    `bound` is the most gain of a release without leakage, a vertical line; `order` has all curves there may
-    be, so that each keeps its colour while some are missing.
+    `costs` has a title, a label and a scale ("linear", "log" or "logit") for each; `bound` is the most gain
+    of a release without leakage, a vertical line; `order` has all curves there may be, so that each keeps its
+    colour while some are missing. Settings below the gain `left` are left out, else there is room for all.
     """
     from ..plotting import COLOURS, MARKERS, import_figure
 
     figure: Figure = import_figure()(figsize=(4.6 * len(costs), 4.0), layout="constrained")
     axes = np.atleast_1d(figure.subplots(1, len(costs), sharex=True))
     curves = list(dict.fromkeys([*order, *(group.curve for group in found)]))
-    for ax, (cost, name) in zip(axes, costs.items(), strict=True):
+    gains = [g.mean(gain) for g in found if g.curve not in (ERASURE, SHARED) and g.values(gain)]
+    lengths = [group.settings[0] for group in found if group.curve not in (ERASURE, SHARED)]
+    usual = max(set(lengths), key=lengths.count, default=None)
+    for ax, (cost, (name, unit, scale)) in zip(axes, costs.items(), strict=True):
         if bound is not None:
             ax.axvline(
                 bound, color="0.6", linewidth=0.9, linestyle=":", label="no leakage: at most (estimated)"
@@ -65,16 +71,54 @@ def plot_tradeoff(
                 **style,
             )
             ax.plot(*points, linewidth=1.1, **style)
+            for group in mine:
+                if ax is axes[0] and curve in order and group.settings[0] not in (usual, None):
+                    place = group.mean(gain), group.mean(cost)
+                    ax.annotate(
+                        f"d = {group.settings[0]:g}",
+                        place,
+                        xytext=(4, -9),
+                        textcoords="offset points",
+                        fontsize=6.5,
+                    )
+        _scale(ax, scale)
+        inside = [g.mean(cost) for g in found if left is not None and _reaches(g, gain, cost, left)]
+        if scale == "log" and inside:
+            ax.set_ylim(bottom=0.7 * min(inside))
         ax.set_title(name, fontsize=9.5, loc="left")
-        ax.set_xlabel(labels[0], fontsize=9)
+        ax.set_xlabel(label, fontsize=9)
+        ax.set_ylabel(unit, fontsize=9)
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel(labels[1], fontsize=9)
+    if gains:
+        least, most = min(gains) if left is None else left, max(gains)
+        room = 0.04 * (most - least) or 1.0
+        axes[0].set_xlim(least - room, most + room)
     figure.legend(
         *axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=7.5, frameon=False
     )
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(f"{title}. Bars: standard deviation over seeds", fontsize=10)
     return figure
+
+
+def _reaches(group: Group, gain: str, cost: str, least: float) -> bool:
+    return bool(group.values(gain) and group.values(cost)) and group.mean(gain) >= least
+
+
+def _scale(ax: Axes, scale: str) -> None:
+    """A scale of numbers that people read: shares near 1 are told apart by "logit"."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+    ax.set_yscale(scale)
+    ticks = {
+        "logit": (0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99),
+        "log": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
+    }.get(scale)
+    if ticks is not None:
+        ax.yaxis.set_major_locator(FixedLocator(ticks))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_locator(NullLocator())
+        ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def plot_images(images: Sequence[Any], title: str) -> Figure:
