@@ -464,13 +464,21 @@ def levels_table(
         if not best:
             continue
         low, high = best[0].mean(gain), best[-1].mean(gain)
-        rows = lines(best, gain, cost, np.array(levels))
         inside = [low <= level <= high for level in levels]
-        table[curve] = [float(v) if ok else None for v, ok in zip(rows.mean(axis=0), inside, strict=True)]
-        if len(rows) > 1:  # as verdicts have them
-            errors = np.sqrt(_local(rows) + _sampling(best, gain, cost, np.array(levels)))
-            table[f"{curve} ±"] = [float(v) if ok else None for v, ok in zip(errors, inside, strict=True)]
+        there = np.array(levels)[inside]
+        rows = lines(best, gain, cost, there)
+        table[curve] = _placed(rows.mean(axis=0), inside)
+        if len(rows) > 1:  # errors as verdicts have them
+            table[f"{curve} ±"] = _placed(
+                np.sqrt(_local(rows) + _sampling(best, gain, cost, there)) if there.size else there, inside
+            )
     return table
+
+
+def _placed(values: FloatArray, inside: Sequence[bool]) -> list[float | None]:
+    """The values where a curve is, nothing elsewhere."""
+    left = iter(values.tolist())
+    return [next(left) if here else None for here in inside]
 
 
 def erased(records: Sequence[Record], shares: Sequence[float]) -> list[Record]:
