@@ -118,3 +118,15 @@ def test_the_progress_bar_shows_losses_and_bits(digits, monkeypatch):
     assert text.endswith(" bit")
     assert "leakage" in text
     assert model.progress_.epoch == 1
+
+
+def test_the_published_square_has_what_grey_pixels_leave(digits):
+    x, y, _, _ = digits
+    model = PublishedFunnel(4, beta=0.05, hidden=(16,), epochs=2, random_state=0).fit(x, y)
+    p = x.astype(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        grey = np.nan_to_num(-(p * np.log2(p) + (1 - p) * np.log2(1 - p))).sum(axis=1).mean()
+    rows = model.history_
+    assert list(rows["constant"]) == pytest.approx([0.05 * grey] * 2, rel=1e-4)
+    assert (rows["residual"] > rows["constant"] + rows["leakage"]).all()
+    assert (rows["reconstruction"] > grey).all()

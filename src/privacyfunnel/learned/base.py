@@ -385,7 +385,8 @@ class LearnedFunnel(Releasing):
 
         Information is in bits: `leakage` (Î(Z;Y)), `cross_entropy`, `divergence`, `prior_divergence`,
         `reconstruction` (−E log P(X|Z), of scaled records where they are scaled), and the games of DVPF.
-        Objectives with a square have its `residual` R and the `constant` in it, in bits as well, and the
+        Objectives with a square have its `residual` R and the `constant` in it, in bits as well (that of
+        `PublishedFunnel` is what grey pixels leave), and the
         `exchange_rate` βR/α: what a nat of reconstruction counts against one of code. It has no unit, nor
         have `epoch` and the columns that end in `loss`: what the optimisers lower, which may hold squares.
         """

@@ -133,6 +133,12 @@ class Likelihood:
         """
         return self.constant * x[0].numel()
 
+    def floor_of(self, x: Tensor) -> float:
+        """Nats that −log P(x|z) of these records has at least on average, whatever the decoder does."""
+        if self.name == "bernoulli":  # grey pixels
+            return float(_binary_entropy(x).flatten(1).sum(1).mean())
+        return self.constant_of(x)
+
 
 def _bernoulli_null_loss(x: Tensor) -> Tensor:
     return (_binary_entropy(x.mean(0)) - _binary_entropy(x).mean(0)).sum()

@@ -54,6 +54,8 @@ class PublishedFunnel(LearnedFunnel):
     likelihood: str = "bernoulli"
 
     def _train(self, trained: Trained, x: Tensor, targets: list[Tensor], **options: Any) -> None:
+        step: Any = trained.step
+        step.constant = self.beta * step.likelihood.floor_of(x)
         super()._train(trained, x, targets, **options)
         trained.verdict = not_measured("the published objective is for comparison only and protects nobody")
 
@@ -114,6 +116,7 @@ class PublishedStep(SamplingStep):
     ) -> None:
         super().__init__(modules, latent, likelihood, private, generator)
         self.alpha, self.beta = alpha, beta
+        self.constant = 0.0  # of the square, in nats: what a perfect decoder leaves there
         self.coding = [*modules["encoder"].parameters()]
         self.decoding = [*modules["decoder"].parameters(), *modules["classifier"].parameters()]
         self.optimisers = {"all": adam([*self.coding, *self.decoding], learning_rate)}
@@ -137,6 +140,7 @@ class PublishedStep(SamplingStep):
             "encoder_loss": loss.detach(),
             "residual": residual.detach(),
             **exchange_rate(residual, self.beta, self.alpha),
+            "constant": residual.new_tensor(self.constant),
             "reconstruction": rec.detach(),
             "divergence": divergence.detach(),
             "leakage": leakage.detach(),
