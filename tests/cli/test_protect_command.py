@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date
 from pathlib import Path
 
@@ -63,6 +64,12 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     assert "| private | sex |\n| task | rich |\n| columns left out | sex (private) |" in written
     assert f"| made by | privacyfunnel {pf.__version__}, {date.today().isoformat()[:4]}" in written
     assert "seed" not in written
+    # The people of the table are not new, and what is exact about them is for their owner alone.
+    assert "not about the people whose rows are in this table" in written
+    assert "about new people; those of this table made or certified the rule" in " ".join(ended.out.split())
+    (inside,) = re.findall(r"In this table +sex = (\d\d\.\d) %", ended.out)
+    assert 50 < float(inside) < 70
+    assert inside not in written
     for text in (written, (rule / "rule.json").read_text()):
         assert "female" not in text
     new = tmp_path / "new.csv"
@@ -146,6 +153,24 @@ def test_bad_input_is_one_line(
     assert said in ended.err
     assert len(ended.err.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_guessed_inside_the_table_is_exact(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    """It is what the drawn symbols of many releases come to."""
+    from privacyfunnel.cli.protect_told import guessed_inside
+    from privacyfunnel.files import open_table
+    from privacyfunnel.files.typed import read_typed
+
+    frame = read_typed(open_table(str(table)), gaps=())
+    funnel = pf.certified.CertifiedFunnel(0.08, random_state=0).fit(frame, private="sex", task="rich")
+    sex = pd.factorize(frame["sex"].to_pandas())[0]
+    rng = np.random.default_rng(0)
+    counts = np.zeros((funnel.rule_.n_symbols, 2))
+    for _ in range(40):
+        np.add.at(counts, (funnel.transform(frame, rng=rng), sex), 1)
+    found = guessed_inside(funnel, frame, ["sex"])
+    assert found["sex"] == pytest.approx(counts.max(axis=1).sum() / counts.sum(), abs=2e-3)
+    assert found["sex"] > np.bincount(sex).max() / len(sex)
 
 
 def test_a_rule_wants_its_columns(pfunnel: Run, table: Path, tmp_path: Path) -> None:
