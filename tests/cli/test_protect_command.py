@@ -155,6 +155,30 @@ def test_bad_input_is_one_line(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (
+            ("--remove", "99.9%"),
+            "--remove 99.9% (0.0009998 bit) cannot be certified at 95 %",
+        ),
+        (("--max-parity", "2%"), "--max-parity 2% cannot be certified at 95 %"),
+        (("--max-success", "51.5%"), "--max-success 51.5% (without any release 50."),
+        (("--max-advantage", "1%"), "--max-advantage 1%, in all 51."),
+        (("--max-leakage", "0.0001"), "--max-leakage 0.0001 bit cannot be certified at 95 %"),
+    ],
+)
+def test_a_refusal_speaks_of_the_limit_as_it_was_typed(
+    pfunnel: Run, table: Path, tmp_path: Path, limit: tuple[str, str], said: str
+) -> None:
+    ended = pfunnel("protect", table, "--private", "sex", *limit, "--output", tmp_path / "a.csv", "--seed", 0)
+    assert ended.code == 2
+    assert said in ended.err
+    assert re.search(r"about [\d,]+ would be needed", ended.err)
+    assert "fitting these again until it passes, with other seeds or settings, voids the level" in ended.err
+    assert "letters" not in ended.err
+
+
 def test_what_is_guessed_inside_the_table_is_exact(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     """It is what the drawn symbols of many releases come to."""
     from privacyfunnel.cli.protect_told import guessed_inside

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -207,7 +208,7 @@ def protect(
     try:
         funnel = _fitted(records, private, named, given)
     except InvalidInputError as error:
-        message = str(error).removeprefix("fit: ")  # nobody has typed that
+        message = _as_typed(str(error).removeprefix("fit: "), named, given)  # nobody has typed fit
         raise type(error)(f"{data}: {message}", names=error.names) from None
     if large is not None:
         assert funnel.people_ is not None
@@ -312,6 +313,18 @@ def _fitted(
         random_state=given["seed"],
     ).fit(frame, private=list(private), task=given["task"], groups=given["groups"])
     return funnel.choose(keep_variance=given["keep_variance"]) if by_variance else funnel
+
+
+def _as_typed(message: str, named: Sequence[str], given: dict[str, Any]) -> str:
+    """A message about a limit with the limit as it was asked for: 90 % and not only the bits it comes to."""
+    if not named:
+        return message
+    limit, value = named[0], given[named[0]]
+    option = f"--{limit.replace('_', '-')}"
+    if limit == "max_leakage":
+        return re.sub(r"^A limit of ", f"{option} ", message)
+    became = {"max_advantage": r", in all \1", "remove": r" (\1)"}.get(limit, "")
+    return re.sub(r"^A limit of (\S+ (?:bit|%))", f"{option} {100 * value:g}%{became}", message)
 
 
 def _above_chance(advantage: Any) -> Callable[[Any], float]:
