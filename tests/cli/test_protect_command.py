@@ -365,9 +365,12 @@ def test_figures_for_programs_are_rounded_as_the_page_does(pfunnel: Run, table: 
 
 def test_a_rule_says_what_its_bound_is_of(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     for limit, said in [
-        (("--max-success", "65%"), "upper bound 0.65, the share guessed right, for every adversary, 95 %"),
-        (("--max-parity", "20%"), "upper bound 0.2, the difference of two groups, for every adversary, 95 %"),
-        (("--max-leakage", "0.2"), "upper bound 0.2 bit, for every adversary, 95 %"),
+        (
+            ("--max-success", "65%"),
+            "nobody guesses sex right more often than 65 % of the time, with 95 % confidence",
+        ),
+        (("--max-parity", "20%"), "two groups of sex more than 20 % apart, with 95 % confidence"),
+        (("--max-leakage", "0.2"), "nobody learns more than 0.2 bit about sex, with 95 % confidence"),
     ]:
         rule = tmp_path / limit[0]
         protected = pfunnel(
