@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from datetime import date
@@ -64,6 +65,8 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     assert "| private | sex |\n| task | rich |\n| columns left out | sex (private) |" in written
     assert f"| made by | privacyfunnel {pf.__version__}, {date.today().isoformat()[:4]}" in written
     assert "seed" not in written
+    assert f"| SHA-256 of the file | {hashlib.sha256(safe.read_bytes()).hexdigest()} |" in written
+    assert "will be replaced" not in ended.err
     # The people of the table are not new, and what is exact about them is for their owner alone.
     assert "not about the people whose rows are in this table" in written
     assert "about new people; those of this table made or certified the rule" in " ".join(ended.out.split())
@@ -102,9 +105,9 @@ def test_limits_in_peoples_words(
     ended = pfunnel("protect", table, "--private", "sex", *limit, "--output", output, "--seed", 0)
     assert ended.code == 0, ended.err
     assert said in " ".join(ended.out.split())
-    values = json.loads(
-        pfunnel("protect", table, "--private", "sex", *limit, "-o", output, "--seed", 0, "--json").out
-    )
+    again = pfunnel("protect", table, "--private", "sex", *limit, "-o", output, "--seed", 0, "--json")
+    assert "safe.csv is there and will be replaced; if it was handed out" in again.err
+    values = json.loads(again.out)
     assert values["n_records"] == 6_000
     assert values["told"][0]["column"] == "job"
     assert values["told"][0]["after"] < values["told"][0]["before"]
@@ -367,7 +370,7 @@ def test_a_rule_says_what_its_bound_is_of(pfunnel: Run, table: Path, tmp_path: P
     for limit, said in [
         (
             ("--max-success", "65%"),
-            "nobody guesses sex right more often than 65 % of the time, with 95 % confidence",
+            "nobody guesses sex right more often than 65 % of the time, with 95 %",
         ),
         (("--max-parity", "20%"), "two groups of sex more than 20 % apart, with 95 % confidence"),
         (("--max-leakage", "0.2"), "nobody learns more than 0.2 bit about sex, with 95 % confidence"),
@@ -441,6 +444,7 @@ def test_a_card_takes_no_name_for_markup_and_says_no_minus_nothing() -> None:
         "leakage": "success",
         "certificate": {odd: 0.75},
         "output": "safe.csv",
+        "sha256": "0" * 64,
         "verdict": f"Nobody guesses {odd}.",
         "confidence": 0.95,
         "n_certifying": 100,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -194,6 +196,11 @@ def protect(
     check_outputs([output, book, given["card"]], [data])
     if given["rule"] is not None:
         check_new_folder(given["rule"], [data, output, book])
+    if os.path.exists(output):
+        warn(
+            f"{output} is there and will be replaced; if it was handed out, hand out no other release of the "
+            "same people: two tell more than one."
+        )
     check_table_name(output)
     check_spreadsheet_safe(spreadsheet_safe, output)
     check_delimiter(delimiter, [data, output])
@@ -252,6 +259,7 @@ def protect(
         "n_records": n_records,
         "left_out": _left_out(funnel, private, given),
         "output": output,
+        "sha256": _sha256(output),
         "codebook": book,
         "rule": given["rule"],
         "card": given["card"],
@@ -266,6 +274,12 @@ def protect(
         print_json(values)
     else:
         print_protected(values)
+
+
+def _sha256(path: str) -> str:
+    """What ties the card to the file that was handed out."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_names(private: Sequence[str], given: dict[str, Any], keep: Sequence[str]) -> None:

@@ -164,6 +164,7 @@ def _released(values: dict[str, Any]) -> list[tuple[str, str]]:
     left_out = [f"{plain(name)} ({plain(why)})" for name, why in values["left_out"].items()]
     return [
         ("rows", f"{values['n_records_read']:,} in, {values['n_records']:,} out, in random order"),
+        ("SHA-256 of the file", values["sha256"]),
         ("a row", rows[values["records"]]),
         ("private", ", ".join(map(plain, values["private"]))),
         ("task", plain(values["task"]) if values["task"] else "none"),
