@@ -121,19 +121,36 @@ def reference_of(joint: Joint, n_samples: int) -> FloatArray:
 
 
 def records_needed(
-    measure: str, p_zy: FloatArray, reference: ArrayLike, limit: float, confidence: float = 0.95
+    measure: str,
+    p_zy: FloatArray,
+    reference: ArrayLike,
+    limit: float,
+    confidence: float = 0.95,
+    *,
+    failed: int = 0,
 ) -> int | None:
     """About how many held-out records certify a limit for a release whose joint of symbol and class is this.
 
     The least n for which the bound of n such records keeps the limit, with what chance adds to their counts
-    on average; None where no number does.
+    on average and a standard deviation; None where no number does. Where `failed` records did not, although
+    they should have, chance was less kind: it is then allowed for twice as much, and so on.
     """
+    for deviations in range(1, 6):
+        needed = _needed(measure, p_zy, reference, limit, confidence, deviations)
+        if needed is None or needed > failed:
+            return needed
+    return 2 * failed  # something else than chance; more records are what is left
+
+
+def _needed(
+    measure: str, p_zy: FloatArray, reference: ArrayLike, limit: float, confidence: float, deviations: int
+) -> int | None:
     table, _ = _checked(p_zy)
     table = table / table.sum()
     q = _reference(reference, table.shape[1])
 
     def keeps(n: int) -> bool:
-        return _expected_bound(measure, table, q, n, confidence) <= limit
+        return _expected_bound(measure, table, q, n, confidence, deviations) <= limit
 
     high = 16
     while not keeps(high):
@@ -147,18 +164,24 @@ def records_needed(
     return high
 
 
-def _expected_bound(measure: str, p_zy: FloatArray, q: FloatArray, n: int, confidence: float) -> float:
+def _expected_bound(
+    measure: str, p_zy: FloatArray, q: FloatArray, n: int, confidence: float, deviations: int
+) -> float:
     n_z, n_y = p_zy.shape
     if measure == "success":
-        return success_bound(n * p_zy, confidence)
+        right = float(p_zy.max(axis=1).sum())
+        by_chance = deviations * math.sqrt(right * (1 - min(right, 1.0)) / n)
+        return success_bound_of(right + by_chance, n, confidence)
     if measure == "parity":
         sizes = np.maximum(n * p_zy.sum(axis=0), 1e-9)
-        by_chance = 0.4 * math.sqrt(n_z * float((1 / np.sort(sizes)[:2]).sum())) if n_z > 1 else 0.0
+        by_chance = (
+            0.4 * deviations * math.sqrt(n_z * float((1 / np.sort(sizes)[:2]).sum())) if n_z > 1 else 0.0
+        )
         return min(parity_bound(n * p_zy, confidence) + by_chance, 1.0)
     told = _plug_in(p_zy, q, 1.0)
     # What counts of n add on average, what a release made from twice as many tells more on others, and a
     # standard deviation: the density of information has a variance of about twice its mean.
-    by_chance = 1.5 * (n_z - 1) * (n_y - 1) / (2 * n) + math.sqrt(2 * told / n)
+    by_chance = 1.5 * (n_z - 1) * (n_y - 1) / (2 * n) + deviations * math.sqrt(2 * told / n)
     return bits_at(told + by_chance, q, _need(confidence) / n)
 
 
@@ -234,7 +257,12 @@ def success_bound(counts: ArrayLike, confidence: float = 0.95) -> float:
     fixed rule obeys Chernoff's bound.
     """
     table, n = _checked(counts)
-    found = min(float(table.max(axis=1).sum()) / n * (1 + ROUNDING), 1.0)
+    return success_bound_of(float(table.max(axis=1).sum()) / n, n, confidence)
+
+
+def success_bound_of(right: float, n: float, confidence: float) -> float:
+    """The same from the share that was right in hindsight."""
+    found = min(right * (1 + ROUNDING), 1.0)
     need = _need(confidence) / n + COIN_ROUNDING
     low, high = found, 1.0
     for _ in range(100):

@@ -315,8 +315,8 @@ def test_steps_of_the_predictor_are_nobodys_numbers():
             {"max_leakage": 0.05},
             r"0.05 bit is none for private: whoever tells all of it tells 0.0\d+ bit. Allow",
         ),
-        ({"max_leakage": 1.0, "leakage": "success"}, "A limit of 1 is none for private"),
-        ({"max_leakage": 1.0, "leakage": "parity"}, "A limit of 1 is none for private"),
+        ({"max_leakage": 1.0, "leakage": "success"}, "A limit of 100 % is none for private"),
+        ({"max_leakage": 1.0, "leakage": "parity"}, "A limit of 100 % is none for private"),
     ],
 )
 def test_a_limit_that_everything_keeps_is_refused(settings, said):

@@ -528,6 +528,14 @@ def test_codes_and_labels_of_two_files_must_be_in_one_order(pfunnel: Run, tmp_pa
     assert "must hold the same people in the same order" in ended.err
     meta = json.loads(report.read_text(encoding="utf-8"))["payload"]["meta"]
     assert meta["not_audited"][0].startswith("That codes and private values are of the same people")
+    mixed = write_csv(tmp_path / "m.csv", [[str(one)] for one in rng.permutation(y)], ["z"])
+    ended = pfunnel("audit", mixed, "--labels", labels, "--private", "y", "-o", tmp_path / "m.json")
+    assert (ended.code, ended.out) == (2, "")
+    assert "if the rows are in another order nothing can be, whatever the file tells" in ended.err
+    assert "pass --same-order if both hold the same people" in ended.err
+    assert not (tmp_path / "m.json").exists()
+    ended = pfunnel("audit", mixed, "--labels", labels, "--private", "y", "--same-order")
+    assert ended.code == 0, ended.err
     ended = pfunnel("audit", codes, "--labels", labels, "--private", "y", "--figures")
     assert "--figures: there is nothing to draw" in ended.err
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from datetime import date
 from pathlib import Path
 
@@ -63,6 +65,14 @@ def test_the_one_command(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     assert "| private | sex |\n| task | rich |\n| columns left out | sex (private) |" in written
     assert f"| made by | privacyfunnel {pf.__version__}, {date.today().isoformat()[:4]}" in written
     assert "seed" not in written
+    assert f"| SHA-256 of the file | {hashlib.sha256(safe.read_bytes()).hexdigest()} |" in written
+    assert "will be replaced" not in ended.err
+    # The people of the table are not new, and what is exact about them is for their owner alone.
+    assert "not about the people whose rows are in this table" in written
+    assert "about new people; those of this table made or certified the rule" in " ".join(ended.out.split())
+    (inside,) = re.findall(r"In this table +sex = (\d\d\.\d) %", ended.out)
+    assert 50 < float(inside) < 70
+    assert inside not in written
     for text in (written, (rule / "rule.json").read_text()):
         assert "female" not in text
     new = tmp_path / "new.csv"
@@ -95,9 +105,9 @@ def test_limits_in_peoples_words(
     ended = pfunnel("protect", table, "--private", "sex", *limit, "--output", output, "--seed", 0)
     assert ended.code == 0, ended.err
     assert said in " ".join(ended.out.split())
-    values = json.loads(
-        pfunnel("protect", table, "--private", "sex", *limit, "-o", output, "--seed", 0, "--json").out
-    )
+    again = pfunnel("protect", table, "--private", "sex", *limit, "-o", output, "--seed", 0, "--json")
+    assert "safe.csv is there and will be replaced; if it was handed out" in again.err
+    values = json.loads(again.out)
     assert values["n_records"] == 6_000
     assert values["told"][0]["column"] == "job"
     assert values["told"][0]["after"] < values["told"][0]["before"]
@@ -146,6 +156,48 @@ def test_bad_input_is_one_line(
     assert said in ended.err
     assert len(ended.err.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (
+            ("--remove", "99.9%"),
+            "--remove 99.9% (0.0009998 bit) cannot be certified at 95 %",
+        ),
+        (("--max-parity", "2%"), "--max-parity 2% cannot be certified at 95 %"),
+        (("--max-success", "51.5%"), "--max-success 51.5% (without any release 50."),
+        (("--max-advantage", "1%"), "--max-advantage 1%, in all 51."),
+        (("--max-leakage", "0.0001"), "--max-leakage 0.0001 bit cannot be certified at 95 %"),
+    ],
+)
+def test_a_refusal_speaks_of_the_limit_as_it_was_typed(
+    pfunnel: Run, table: Path, tmp_path: Path, limit: tuple[str, str], said: str
+) -> None:
+    ended = pfunnel("protect", table, "--private", "sex", *limit, "--output", tmp_path / "a.csv", "--seed", 0)
+    assert ended.code == 2
+    assert said in ended.err
+    assert re.search(r"about [\d,]+ would be needed", ended.err)
+    assert "fitting these again until it passes, with other seeds or settings, voids the level" in ended.err
+    assert "letters" not in ended.err
+
+
+def test_what_is_guessed_inside_the_table_is_exact(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    """It is what the drawn symbols of many releases come to."""
+    from privacyfunnel.cli.protect_told import guessed_inside
+    from privacyfunnel.files import open_table
+    from privacyfunnel.files.typed import read_typed
+
+    frame = read_typed(open_table(str(table)), gaps=())
+    funnel = pf.certified.CertifiedFunnel(0.08, random_state=0).fit(frame, private="sex", task="rich")
+    sex = pd.factorize(frame["sex"].to_pandas())[0]
+    rng = np.random.default_rng(0)
+    counts = np.zeros((funnel.rule_.n_symbols, 2))
+    for _ in range(40):
+        np.add.at(counts, (funnel.transform(frame, rng=rng), sex), 1)
+    found = guessed_inside(funnel, frame, ["sex"])
+    assert found["sex"] == pytest.approx(counts.max(axis=1).sum() / counts.sum(), abs=2e-3)
+    assert found["sex"] > np.bincount(sex).max() / len(sex)
 
 
 def test_a_rule_wants_its_columns(pfunnel: Run, table: Path, tmp_path: Path) -> None:
@@ -316,9 +368,12 @@ def test_figures_for_programs_are_rounded_as_the_page_does(pfunnel: Run, table: 
 
 def test_a_rule_says_what_its_bound_is_of(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     for limit, said in [
-        (("--max-success", "65%"), "upper bound 0.65, the share guessed right, for every adversary, 95 %"),
-        (("--max-parity", "20%"), "upper bound 0.2, the difference of two groups, for every adversary, 95 %"),
-        (("--max-leakage", "0.2"), "upper bound 0.2 bit, for every adversary, 95 %"),
+        (
+            ("--max-success", "65%"),
+            "nobody guesses sex right more often than 65 % of the time, with 95 %",
+        ),
+        (("--max-parity", "20%"), "two groups of sex more than 20 % apart, with 95 % confidence"),
+        (("--max-leakage", "0.2"), "nobody learns more than 0.2 bit about sex, with 95 % confidence"),
     ]:
         rule = tmp_path / limit[0]
         protected = pfunnel(
@@ -389,6 +444,7 @@ def test_a_card_takes_no_name_for_markup_and_says_no_minus_nothing() -> None:
         "leakage": "success",
         "certificate": {odd: 0.75},
         "output": "safe.csv",
+        "sha256": "0" * 64,
         "verdict": f"Nobody guesses {odd}.",
         "confidence": 0.95,
         "n_certifying": 100,

@@ -8,6 +8,7 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel import certificate
+from privacyfunnel.certificate import records_needed
 from privacyfunnel.discrete.population import SHARES, keep_limit
 from privacyfunnel.errors import InfeasibleError, InvalidInputError, UnknownLetterError
 from privacyfunnel.measures import parity_gap
@@ -209,3 +210,15 @@ def test_letters_of_another_type_are_not_taken_for_new_ones():
             solution.certificate(
                 pf.Joint.from_samples(np.array(letters * 100, dtype=object), [0, 1, 1] * 100)
             )
+
+
+@pytest.mark.parametrize(("measure", "limit"), [("information", 0.2), ("success", 0.75), ("parity", 0.5)])
+def test_more_records_are_needed_than_were_not_enough(measure: str, limit: float) -> None:
+    """Where chance was unkind, more of it is allowed for; no refusal is without a number."""
+    p_zy = np.array([[0.35, 0.2], [0.15, 0.3]])
+    usual = records_needed(measure, p_zy, [0.5, 0.5], limit)
+    assert usual is not None
+    found = [records_needed(measure, p_zy, [0.5, 0.5], limit, failed=k * usual) for k in (0, 1, 2, 4, 100)]
+    assert found[0] == usual
+    assert found == sorted(found)
+    assert all(n > k * usual for n, k in zip(found, (0, 1, 2, 4, 100), strict=True))

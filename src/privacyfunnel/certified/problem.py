@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..certificate import Certifier, note_of, success_bound
-from ..discrete.population import keep_limit, nothing_left, refusal
+from ..discrete.population import keep_limit, limit_words, nothing_left, refusal
 from ..discrete.solve import solve
 from ..errors import ConvergenceWarning, FewRecordsWarning, InfeasibleError
 from ..information import entropy
@@ -201,8 +201,8 @@ class CellProblem:
         bits = self.leakage == "information"
         what = name or " × ".join(self.joint.y_names)
         return InfeasibleError(
-            f"A limit of {limit:g}{' bit' * bits} is none for {what}: whoever tells all of it tells "
-            f"{self.most(name):.2g}{' bit' * bits}. Allow less"
+            f"A limit of {limit_words(limit, self.leakage)} is none for {what}: whoever tells all of it "
+            f"tells {limit_words(self.most(name), self.leakage)}. Allow less"
             f"{', or limit how differently groups are treated (parity)' * bits}.",
             names=("max_leakage",),
         )

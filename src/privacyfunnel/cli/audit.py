@@ -112,6 +112,10 @@ OTHERS = {
         "Say that the audited records had no part in making the mechanism. A release of symbols then gets "
         "upper bounds that hold for every adversary."
     ),
+    "same_order": flag(
+        "Say that RELEASE and LABELS hold the same people in the same order: without it an audit of two "
+        "files that finds nothing is refused, as that of a shuffled file would be."
+    ),
     "key": file(
         "The owner's key for fingerprints of the private data, made if there is none; keep it with the data. "
         "Without it only what is released is fingerprinted."
@@ -159,7 +163,8 @@ def audit(
             "fingerprint_key": None if key is None else owner_key(key),
         }
         report = _measure(sources, settings)
-        if sources.labels is not None:
+        if sources.labels is not None and not given["same_order"]:
+            _refuse_unaligned(report, sources)
             note(
                 f"{release} and {sources.labels} must hold the same people in the same order; of a shuffled "
                 "file nothing can be found, whatever it tells."
@@ -175,6 +180,31 @@ def audit(
         _print_report(report, verdicts, release, written, seconds)
     if not all(one.passed for one in verdicts):
         raise typer.Exit(1)
+
+
+def _refuse_unaligned(report: AuditReport, sources: Sources) -> None:
+    """Of a shuffled file nothing is found, whatever it tells: that is no result, and no gate may pass by it.
+
+    Whatever was found shows that rows go with labels, at least mostly.
+    """
+    from ..report import wording
+    from ..report.html import adversary_rows
+
+    for name in wording.attributes(report):
+        chance = wording.told(report, name).chance
+        for row in adversary_rows(report, name):
+            found = row["found"].get("success")
+            least = None if found is None or found.interval is None else found.interval[0]
+            # Sorted labels show in the order of the rows, whatever stands in them.
+            if row["on"] != "order" and least is not None and chance is not None and least > chance.value:
+                return
+    raise InvalidInputError(
+        f"{sources.release}: nothing was found about {', '.join(wording.attributes(report))} with the labels "
+        f"of {sources.labels}, and if the rows are in another order nothing can be, whatever the file tells; "
+        "what 'pfunnel protect' writes is in random order. Audit a file before it is shuffled, or pass "
+        "same_order if both hold the same people in the same order.",
+        names=("same_order",),
+    )
 
 
 def _effort(quick: bool, thorough: bool) -> str:

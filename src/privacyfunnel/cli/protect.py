@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -180,6 +183,7 @@ def protect(
     """
     from ..certified.categories import shares_in_tens
     from .output import print_json
+    from .protect_told import before_and_after, guessed_inside, kept_columns, rounded
     from .protected import card_of, print_protected
 
     begun = time.perf_counter()
@@ -192,6 +196,11 @@ def protect(
     check_outputs([output, book, given["card"]], [data])
     if given["rule"] is not None:
         check_new_folder(given["rule"], [data, output, book])
+    if os.path.exists(output):
+        warn(
+            f"{output} is there and will be replaced; if it was handed out, hand out no other release of the "
+            "same people: two tell more than one."
+        )
     check_table_name(output)
     check_spreadsheet_safe(spreadsheet_safe, output)
     check_delimiter(delimiter, [data, output])
@@ -206,13 +215,13 @@ def protect(
     try:
         funnel = _fitted(records, private, named, given)
     except InvalidInputError as error:
-        message = str(error).removeprefix("fit: ")  # nobody has typed that
+        message = _as_typed(str(error).removeprefix("fit: "), named, given)  # nobody has typed fit
         raise type(error)(f"{data}: {message}", names=error.names) from None
     if large is not None:
         assert funnel.people_ is not None
         frame = funnel.people_.frame  # a sample
         warn_of_gaps(data, frame)
-    told = _before_and_after(funnel, frame, private)
+    told = before_and_after(funnel, frame, private)
     if keep:
         warn(f"the guarantee is not about what these columns tell: {', '.join(keep)}.")
     if given["rule"] is not None:
@@ -239,16 +248,18 @@ def protect(
         "told": told,
         "variance_kept": round(funnel.verdict_.variance, 2),
         "kept_by_column": {name: round(kept, 2) for name, kept in funnel.kept_by_column().items()},
-        "task_score": _rounded(funnel.verdict_.score),
-        "task_score_before": _rounded(funnel.verdict_.score_before),
+        "task_score": rounded(funnel.verdict_.score),
+        "task_score_before": rounded(funnel.verdict_.score_before),
+        "guessed_inside": {} if large is not None else guessed_inside(funnel, frame, private),
         "keep": list(keep),
-        "kept": _kept(funnel, frame, private, keep),
+        "kept": kept_columns(funnel, frame, private, keep),
         "chance": float(shares_in_tens(joint.p_y * (joint.n_samples or 0)).max()),
         "records": given["records"],
         "n_records_read": len(frame) if large is None else (joint.n_samples or 0) + certified,
         "n_records": n_records,
         "left_out": _left_out(funnel, private, given),
         "output": output,
+        "sha256": _sha256(output),
         "codebook": book,
         "rule": given["rule"],
         "card": given["card"],
@@ -265,9 +276,10 @@ def protect(
         print_protected(values)
 
 
-def _rounded(value: Any, digits: int = 3) -> Any:
-    """As the page rounds it: exact figures of two tables that differ in a person tell what is theirs."""
-    return round(value, digits) if isinstance(value, float) else value
+def _sha256(path: str) -> str:
+    """What ties the card to the file that was handed out."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_names(private: Sequence[str], given: dict[str, Any], keep: Sequence[str]) -> None:
@@ -317,6 +329,18 @@ def _fitted(
     return funnel.choose(keep_variance=given["keep_variance"]) if by_variance else funnel
 
 
+def _as_typed(message: str, named: Sequence[str], given: dict[str, Any]) -> str:
+    """A message about a limit with the limit as it was asked for: 90 % and not only the bits it comes to."""
+    if not named:
+        return message
+    limit, value = named[0], given[named[0]]
+    option = f"--{limit.replace('_', '-')}"
+    if limit == "max_leakage":
+        return re.sub(r"^A limit of ", f"{option} ", message)
+    became = {"max_advantage": r", in all \1", "remove": r" (\1)"}.get(limit, "")
+    return re.sub(r"^A limit of (\S+ (?:bit|%))", f"{option} {100 * value:g}%{became}", message)
+
+
 def _above_chance(advantage: Any) -> Callable[[Any], float]:
     return lambda shares: min(float(shares.max()) + advantage, 1.0)
 
@@ -334,74 +358,6 @@ def _left_out(funnel: CertifiedFunnel, private: Sequence[str], given: dict[str, 
     if given["groups"] is not None:
         known[given["groups"]] = "it says whose record a row is"
     return {**known, **{k: why for k, why in funnel.rule_.tables.schema.dropped.items() if k not in known}}
-
-
-def _kept(
-    funnel: CertifiedFunnel, frame: Any, private: Sequence[str], keep: Sequence[str]
-) -> list[dict[str, Any]]:
-    """What each kept column, and all of them together, tell alone and beside the symbol, on these records."""
-    if not keep:
-        return []
-    from ..joint import Joint
-    from .problem import measured_kept
-
-    rule = funnel.rule_
-    cell = "cell"
-    while cell in frame.column_names:
-        cell += "_"
-    cells = frame.select([*private, *keep]).append_column(cell, [rule.cells_of(frame)])
-    groups = [(name,) for name in keep] + ([tuple(keep)] if len(keep) > 1 else [])
-    joints = {}
-    for names in groups:
-        try:
-            joints[names] = Joint.from_frame(
-                cells, public=[cell, *names], private=list(private), missing="letter", max_letters=1_000_000
-            )
-        except InvalidInputError as error:
-            warn(f"what {' and '.join(names)} tells beside the release was not measured: {error}")
-    found = measured_kept(rule.mechanism, joints)
-    return [
-        {name: _rounded(value, 4 if "leak" in name else 3) for name, value in one.items()}
-        | {"chance": round(float(joints[tuple(one["columns"])].p_y.max()), 3)}  # of the same records
-        for one in found
-    ]
-
-
-def _before_and_after(funnel: CertifiedFunnel, frame: Any, private: Sequence[str]) -> list[dict[str, Any]]:
-    """What the three columns that told most tell, each by itself, in the table and in the release: bits."""
-    import numpy as np
-
-    from ..attributes import read_attributes
-    from ..information import mutual_information
-
-    most = 50_000
-    rows = np.sort(np.random.default_rng(0).permutation(len(frame))[:most])
-    some = frame.take(rows)
-    read = read_attributes({name: some[name] for name in private}, len(some))
-    y = np.zeros(len(some), dtype=np.intp)
-    for one in read:
-        y = y * one.n_classes + one.y
-    y = np.unique(y, return_inverse=True)[1]
-    assert funnel.rule_.tables is not None
-    schema = funnel.rule_.tables.schema
-
-    def told(table: Any) -> list[float]:
-        found = []
-        for codes in schema.to_codes(table):
-            levels = np.unique(codes, return_inverse=True)[1]
-            counts = np.zeros((levels.max() + 1, y.max() + 1))
-            np.add.at(counts, (levels, y), 1)
-            # What chance adds to a count's bits, taken off again.
-            chance = (counts.shape[0] - 1) * (counts.shape[1] - 1) / (2 * len(y) * np.log(2))
-            found.append(max(mutual_information(counts / counts.sum()) - chance, 0.0))
-        return found
-
-    before, after = told(some), told(funnel.release(some))
-    order = np.argsort(before)[::-1][:3]
-    return [
-        {"column": schema.names[i], "before": round(before[i], 4), "after": round(after[i], 4)}
-        for i in order.tolist()
-    ]
 
 
 def _released(funnel: CertifiedFunnel, frame: Any, records: str, keep: Sequence[str]) -> Iterator[Any]:

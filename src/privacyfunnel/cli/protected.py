@@ -26,9 +26,19 @@ def print_protected(values: dict[str, Any]) -> None:
             "Guaranteed",
             limits,
             f"{chosen}, with {100 * values['confidence']:g} % confidence, from "
-            f"{plural(values['n_certifying'], 'record')} that had no part in it",
+            f"{plural(values['n_certifying'], 'record')} that had no part in it. It is about new "
+            "people; those of this table made or certified the rule",
         )
     ]
+    if inside := values["guessed_inside"]:
+        facts.append(
+            (
+                "In this table",
+                ", ".join(f"{name} = {100 * share:.1f} %" for name, share in inside.items()),
+                "how often the best guess from a row's symbol is right about these people, computed exactly; "
+                "for you alone, as exact numbers can tell what single people have",
+            )
+        )
     for i, one in enumerate(values["told"]):
         facts.append(
             (
@@ -114,7 +124,8 @@ def card_of(values: dict[str, Any]) -> str:
         "",
         "This and the sentence above hold with this confidence each, not together. "
         "It is about one release of a new person's row from the same population, averaged over people. It is "
-        "not about a second release of the same people, about other populations, about columns handed out "
+        "not about the people whose rows are in this table: their records made or certified the rule. Nor is "
+        "it about a second release of the same people, about other populations, about columns handed out "
         "beside the table, or about attributes that nobody named. Texts, and ranges that numbers and dates "
         "were drawn from, are shared by 10 records or more.",
         "",
@@ -153,6 +164,7 @@ def _released(values: dict[str, Any]) -> list[tuple[str, str]]:
     left_out = [f"{plain(name)} ({plain(why)})" for name, why in values["left_out"].items()]
     return [
         ("rows", f"{values['n_records_read']:,} in, {values['n_records']:,} out, in random order"),
+        ("SHA-256 of the file", values["sha256"]),
         ("a row", rows[values["records"]]),
         ("private", ", ".join(map(plain, values["private"]))),
         ("task", plain(values["task"]) if values["task"] else "none"),

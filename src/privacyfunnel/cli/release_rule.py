@@ -85,12 +85,32 @@ def release_by_rule(
         note(f"{plural(n_records, 'record')} released.")
     else:
         facts = [
-            ("Guaranteed", str(loaded.certificate), "for each new person, once"),
+            ("Guaranteed", _sentence(loaded), ""),
             ("Drawn", "with the key" if key else "anew", f"one row for each {person}" if key else ""),
             ("Order", "random" if shuffle else "that of the records", ""),
             ("Saved", output, f"{plural(n_records, 'record')} in {told['seconds']:.1f} s"),
         ]
         print_facts(f"{data}: {plural(n_records, 'record')} released by the rule {rule}.", facts)
+
+
+def _sentence(rule: CertifiedRule) -> str:
+    """The guarantee of a rule for people: who, what, how sure, and how often it may be used."""
+    one, private = rule.certificate, " × ".join(rule.private_names)
+    share = f"{100 * one.value:.4g} %"
+    if one.note.startswith("of every limit"):
+        said = f"nobody learns more about {private} than the limit that each of them was given"
+    elif one.unit == "bit":
+        said = f"nobody learns more than {one.value:.4g} bit about {private}"
+    elif "guessed right" in one.note:
+        said = f"nobody guesses {private} right more often than {share} of the time"
+    elif "two groups" in one.note:
+        said = f"no decision made from it treats two groups of {private} more than {share} apart"
+    else:
+        said = f"{one} about {private}"
+    return (
+        f"From a new person's row {said}, with {100 * (one.confidence or 0):g} % confidence. It is about one "
+        "release of each person"
+    )
 
 
 def _load(path: str) -> CertifiedRule:

@@ -25,15 +25,22 @@ SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SOLVING_SHARE = 2 / 3
 
 
+def limit_words(limit: float, leakage: str) -> str:
+    """A limit as people say it: bits, or a share of people."""
+    return f"{limit:.4g} bit" if leakage == "information" else f"{100 * limit:.4g} %"
+
+
 def nothing_left(limit: float, least: float, leakage: str, name: str | None = None) -> InfeasibleError:
     """For a limit that saying nothing at all does not keep."""
     of = "" if name is None else f" for {name}"
-    told = f"A limit of {limit:g}{of} leaves nothing to be certified: saying nothing at all has {least:.4g}"
+    told = (
+        f"A limit of {limit_words(limit, leakage)}{of} leaves nothing to be certified, however many "
+        "records there are: "
+    )
     if leakage == "success":
-        told = (
-            f"A limit of {100 * limit:g} %{of} leaves nothing to be certified: who sees no release at all is "
-            f"right {100 * least:.2f} % of the time"
-        )
+        told += f"who sees no release at all is right {100 * least:.2f} % of the time"
+    else:
+        told += f"saying nothing at all has {limit_words(least, leakage)}"
     return InfeasibleError(f"{told}; allow more.", names=("max_leakage",))
 
 
@@ -78,21 +85,16 @@ def refusal(
 ) -> InfeasibleError:
     """What is said where no candidate passes; `first` is P(z, y) of the most careful one."""
     n = round(float(certifier.counts.sum()))
-    unit = " bit" if measure == "information" else ""
-    above = "" if measure != "success" else f" (without any release {least:.4g})"
-    level = f"{100 * certifier.confidence:g} %"
-    needed = records_needed(measure, first, certifier.reference, limit, certifier.confidence)
-    if needed is not None and needed > n:
-        return InfeasibleError(
-            f"A limit of {limit:g}{unit}{above} cannot be certified at {level} with {n:,} records held back "
-            f"for it; about {_rounded_up(needed):,} would be needed, three times that in all where a third "
-            "is held back. Allow more, or use more records.",
-            names=("max_leakage",),
-        )
+    above = "" if measure != "success" else f" (without any release {limit_words(least, measure)})"
+    needed = records_needed(measure, first, certifier.reference, limit, certifier.confidence, failed=n)
+    said = "no number of them would do for the most careful release that was tried"
+    if needed is not None:
+        said = f"about {_rounded_up(needed):,} would be needed, three times that in all"
+        said += " where a third is held back"
     return InfeasibleError(
-        f"A limit of {limit:g}{unit}{above} could not be certified at {level} with {n:,} records held back "
-        "for it: even the most careful release tells too much of them. Allow more, merge letters, or use "
-        "more records.",
+        f"A limit of {limit_words(limit, measure)}{above} cannot be certified at "
+        f"{100 * certifier.confidence:g} % with {n:,} records held back for it; {said}. Allow more, or use "
+        "more records; fitting these again until it passes, with other seeds or settings, voids the level.",
         names=("max_leakage",),
     )
 
