@@ -160,7 +160,9 @@ def test_the_printed_formula_runs_away_without_its_clamp() -> None:
 
 def test_the_page_says_which_levels_are_left_open() -> None:
     def told(extra: float, seeds: float) -> str:
-        runs = [run_of("autoencoder", gain, seed, extra + seeds * seed) for gain in (12, 19) for seed in (0, 1)]
+        runs = [
+            run_of("autoencoder", gain, seed, extra + seeds * seed) for gain in (12, 19) for seed in (0, 1)
+        ]
         both = groups({"ours": runs, "x": [run_of("written", g, s, 0.0) for g in (12, 19) for s in (0, 1)]})
         found = compare(both[:2], both[2:], "psnr_fresh", "leakage", (12.5, 18), most=1.0)
         assert found is not None
