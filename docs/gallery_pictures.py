@@ -21,7 +21,8 @@ def arguments(gallery_conf: dict[str, Any], script_vars: dict[str, Any]) -> list
         "local_gaps": [],
         "solver_behaviour": [],
     }.get(name, [str(FOLDER)])
-    return [*where, *(["--quick"] if name not in ("quickstart", "measures", "adult") else [])]
+    whole = name in ("quickstart", "measures", "adult", "first_picture")
+    return [*where, *([] if whole else ["--quick"])]
 
 
 def pictures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:

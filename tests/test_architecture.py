@@ -30,7 +30,7 @@ LAYERS = [
     },
     {
         *("attributes", "channels", "sparse", "information", "frames", "resampling", "order"),
-        *("sources", "transport"),
+        *("sources", "transport", "pipelines"),
     },
     {
         *("counting", "joint", "measures", "sql", "spark", "columns", "persistence", "mechanism"),

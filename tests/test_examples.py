@@ -63,6 +63,17 @@ def test_paper_figure(run, tmp_path):
         assert all(leakage >= proved for leakage in leakages)
 
 
+def test_first_picture(run, tmp_path):
+    """The sentence under it holds: up to four fifths of the occupation, nothing is told."""
+    printed = run("first_picture.py", tmp_path)
+    assert (tmp_path / "kept-and-told.png").read_bytes().startswith(b"\x89PNG")
+    assert (ROOT / "docs" / "images" / "kept-and-told.png").stat().st_size < 150_000
+    told = dict(re.findall(r"(\d+) % of .* (\d+\.\d+) bit", printed))
+    assert float(told["80"]) == 0.0
+    assert float(told["90"]) > 0.0
+    assert "Four fifths of the occupation" in readme()
+
+
 def test_measures(run, tmp_path):
     """Each release is the best, of those for one limit, at what it was asked; the page has the numbers."""
     printed = run("measures.py", tmp_path)

@@ -6,7 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WHOLE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, BUILD = WHOLE["project"], WHOLE["tool"]["hatch"]["build"]["targets"]
 
 
 def part(name: str, text: str) -> list[str]:
@@ -41,5 +42,22 @@ def test_every_table_inside_has_a_note_on_its_licence() -> None:
 def test_the_versions_that_are_named_are_those_that_are_tested() -> None:
     named = {name.rpartition(" ")[2] for name in PROJECT["classifiers"] if " :: 3." in name}
     matrix = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
-    assert named <= set(re.findall(r'"(3\.\d+)"', matrix))
+    assert named == set(re.findall(r'"(3\.\d+)"', matrix.split("  docs:")[0]))
     assert min(named) == PROJECT["requires-python"].removeprefix(">=")
+
+
+def test_the_source_distribution_has_every_page_that_the_site_includes() -> None:
+    shipped = BUILD["sdist"]["include"]
+    assert all((ROOT / name).exists() for name in shipped)
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
+    included = re.findall(r"\{include\} \.\./(\S+)", pages)
+    assert {"CHANGELOG.md", "SECURITY.md"} <= set(included) <= set(shipped)
+    assert {path.name for path in ROOT.glob("*.md")} <= set(shipped)
+
+
+def test_whatever_a_workflow_or_a_page_runs_of_others_is_pinned() -> None:
+    for path in [*ROOT.glob(".github/workflows/*.yml"), *ROOT.glob("docs/**/*.md")]:
+        for used in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8")):
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", used), f"{path.name}: {used}"
+    release = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert "pip install --require-hashes" in release.split("id-token: write")[1]

@@ -124,7 +124,7 @@ def read_attributes(
     elif len(known) == len(columns) and all(key is None for key, _ in columns):
         columns = [(one.name, values) for one, (_, values) in zip(known, columns, strict=True)]
     named = [(_name(key, i, len(columns), name), values) for i, (key, values) in enumerate(columns)]
-    read = {key: _cleaned(f"{what} {key}", values, n) for key, values in named}
+    read = {key: _cleaned(_called(what, key), values, n) for key, values in named}
     if numeric is None:
         numbers = {one.name for one in known if one.is_numeric}
         numeric = [key for key, values in read.items() if key in numbers and _are_numbers(values)]
@@ -132,7 +132,8 @@ def read_attributes(
     for one in like:
         if one.name in listed and (one.is_numeric or {*listed[one.name]} != {*one.classes}):
             raise InvalidInputError(
-                f"classes of {what} {one.name} are not those of the first call; leave them out, or fit anew."
+                f"classes of {_called(what, one.name)} are not those of the first call; leave them out, or "
+                "fit anew."
             )
     _check_numeric(read, listed, numeric, what)
     first = {one.name: one for one in like}
@@ -146,6 +147,11 @@ def _name(key: Any, i: int, n: int, name: str) -> str:
     if key is not None:
         return str(key)
     return name if n == 1 else f"{name}{i}"
+
+
+def _called(what: str, name: str) -> str:
+    """How messages call an attribute; one without a name of its own is called what it is."""
+    return name if name == what else f"{what} {name}"
 
 
 def _columns(given: Any, what: str) -> list[tuple[Any, NDArray[Any]]]:
@@ -352,7 +358,7 @@ def _classes_by_name(classes: Any, names: Sequence[str], what: str) -> dict[str,
     found = {}
     for name, values in classes.items():
         column = _as_column(values).ravel()
-        found[name] = _labels(_cleaned(f"{what} {name}", column, len(column)))[0] if len(column) else []
+        found[name] = _labels(_cleaned(_called(what, name), column, len(column)))[0] if len(column) else []
         require_two(name, found[name], what)
     return found
 
@@ -361,7 +367,7 @@ def require_two(name: str, classes: Sequence[Hashable], what: str = "private") -
     """Refuse classes that are no secret."""
     if len(classes) < 2:
         listed = f"one class only ({shortened(classes[0])})" if classes else "no class"
-        raise InvalidInputError(f"{what} {name} has {listed}; there is nothing to protect.")
+        raise InvalidInputError(f"{_called(what, name)} has {listed}; there is nothing to protect.")
 
 
 def _labels(values: NDArray[Any] | list[Any]) -> tuple[list[Any], IntArray]:
@@ -390,7 +396,8 @@ def _attribute(
     if like is not None and like.is_numeric:
         if isinstance(values, list):
             raise InvalidInputError(
-                f"{what} {name} was numeric at the first fit and holds other values now; pass numbers."
+                f"{_called(what, name)} was numeric at the first fit and holds other values now; pass "
+                "numbers."
             )
         numeric = True
     elif like is not None:
@@ -406,9 +413,9 @@ def _attribute(
     if (at < 0).any():
         row = int(np.argmax(at < 0))
         raise InvalidInputError(
-            f"{what} {name}: the value {shortened(found[y[row]])} in row {row} was not among the classes at "
-            "the first fit; name all of them there (partial_fit takes classes=), or the attribute in numeric "
-            "if these are numbers, or fit anew.",
+            f"{_called(what, name)}: the value {shortened(found[y[row]])} in row {row} was not among the "
+            "classes at the first fit; name all of them there (partial_fit takes classes=), or the attribute "
+            "in numeric if these are numbers, or fit anew.",
             names=("numeric",),
         )
     return Attribute(name, every, at)

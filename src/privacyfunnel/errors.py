@@ -15,6 +15,7 @@ Every exception is also the built-in that a caller would think of catching::
     PrivacyFunnelWarning (UserWarning)
     ├── ConvergenceWarning                    a solver stopped before its stop rule was met
     ├── FewRecordsWarning                     what holds for these records may not hold for new people
+    ├── TargetWarning                         a pipeline's target was taken for what is private
     └── TrainingRecordsWarning                an audit of records that the mechanism was trained on
 
 A message says what is wrong, where, and what to do instead. A value in it is `shortened`. Where it speaks of
@@ -105,6 +106,10 @@ class ConvergenceWarning(PrivacyFunnelWarning):
 
 class FewRecordsWarning(PrivacyFunnelWarning):
     """A joint was estimated from few records a letter: on new people a release may leak far more."""
+
+
+class TargetWarning(PrivacyFunnelWarning):
+    """A pipeline's target was taken for the private attribute: what was meant may not be protected."""
 
 
 class TrainingRecordsWarning(PrivacyFunnelWarning):

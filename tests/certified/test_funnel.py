@@ -6,8 +6,9 @@ from populations import Population, graded, hostile
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel
@@ -15,7 +16,7 @@ from privacyfunnel.certified.held_out import HeldOut, coarse, group_means, weigh
 from privacyfunnel.certified.predictor import Predictor, rounded_spread
 from privacyfunnel.certified.problem import rough_bits
 from privacyfunnel.certified.reading import split_records
-from privacyfunnel.errors import InfeasibleError, InvalidInputError
+from privacyfunnel.errors import InfeasibleError, InvalidInputError, TargetWarning
 
 
 def fitted(population, n=6_000, seed=0, **settings):
@@ -114,6 +115,20 @@ def test_in_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), CertifiedFunnel(0.1, n_cells=6, random_state=0)).fit(X, y)
     assert pipeline.transform(X).shape == (3_000,)
     pipeline.fit(X, y)  # again: nothing of the first fit is in the way
+
+
+def test_in_the_middle_of_a_pipeline():
+    X, y, _ = graded().draw(3_000, np.random.default_rng(0))
+    target = X[:, 0] > X[:, 0].mean()
+    points = FunctionTransformer(lambda symbols: symbols[:, None])
+    pipeline = make_pipeline(
+        CertifiedFunnel(0.1, n_cells=6, random_state=0), points, DummyClassifier(strategy="most_frequent")
+    )
+    with pytest.warns(TargetWarning, match="pass certifiedfunnel__private="):
+        pipeline.fit(X, target)
+    pipeline.fit(X, target, certifiedfunnel__private={"kind": y})  # warnings are errors
+    assert pipeline[0].rule_.private_names == ("kind",)
+    assert pipeline[-1].classes_.tolist() == [False, True]
 
 
 def test_the_trade_off_is_certified_together_and_can_be_chosen_from():

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from privacyfunnel.errors import InvalidInputError
+from privacyfunnel.errors import InvalidInputError, TargetWarning
 from privacyfunnel.learned import Autoencoder, ConditionalFunnel, DeepVariationalFunnel, Funnel
 
 # scikit-learn's data are tiny and not scaled; two epochs on them may well collapse.
@@ -43,6 +43,8 @@ def expected_failures(estimator):
     return EXPECTED_FAILURES["unseeded" if estimator.release_state is None else "seeded"]
 
 
+# Its checks call fit_transform(X, y), as a pipeline does.
+@pytest.mark.filterwarnings("ignore::privacyfunnel.errors.TargetWarning")
 @parametrize_with_checks(
     [*(one(**SMALL, release_state=0) for one in CLASSES), Funnel(**SMALL)],
     expected_failed_checks=expected_failures,
@@ -82,6 +84,29 @@ def test_a_private_attribute_that_nobody_asked_for_is_not_dropped_silently(table
         pipeline = make_pipeline(Funnel(**SMALL), LogisticRegression())
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="private"):
             pipeline.fit(x, y, private=private)
+
+
+@pytest.mark.parametrize("one", [Funnel, ConditionalFunnel, DeepVariationalFunnel])
+def test_a_target_that_a_pipeline_makes_the_private_attribute_is_told(one, table):
+    x, y, private = table
+    pipeline = make_pipeline(one(**SMALL), LogisticRegression())
+    name = one.__name__
+    with pytest.warns(TargetWarning, match=rf"{name}: y was taken .* pass {name.lower()}__private=") as told:
+        pipeline.fit(x, y)
+    assert len(told) == 1
+    pipeline.fit(x, y, **{f"{name.lower()}__private": private})  # warnings are errors
+    assert pipeline[0].private_.columns[0].classes.tolist() == ["f", "m"]
+    assert pipeline[-1].classes_.tolist() == [0, 1]
+
+
+def test_whoever_has_the_funnel_in_hand_may_give_the_private_attribute_plainly(table):
+    x, y, private = table
+    funnel = Funnel(**SMALL).fit(x, private)
+    assert funnel.private_.names == ["private"]
+    assert Funnel(**SMALL).fit(x, private={"sex": private}).private_.names == ["sex"]
+    assert funnel.fit_transform(x, private=private).shape == (120, 2)
+    make_pipeline(StandardScaler(), Funnel(**SMALL)).fit(x, private)  # the last step
+    make_pipeline(Autoencoder(**SMALL), LogisticRegression()).fit(x, y)  # has nothing private
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

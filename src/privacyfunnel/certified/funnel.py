@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import FloatArray, IntArray
@@ -18,6 +18,7 @@ from ..errors import InfeasibleError, InvalidInputError, shortened
 from ..measured import Measured
 from ..measures import LEAKAGES
 from ..mechanism import Rng, TableMechanism
+from ..pipelines import PrivateAtFit
 from ..solution import Solution
 from .categories import shares_in_tens
 from .cells import Cells
@@ -36,7 +37,7 @@ from .verdict import Guess, Verdict
 UTILITIES = ("distance", "information", "task")
 
 
-class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class CertifiedFunnel(PrivateAtFit, BaseEstimator):  # type: ignore[misc]
     """Release records that stay useful and tell at most so much about a private attribute.
 
     Records are quantised into cells, and the funnel is solved on the cells: of all rules P(symbol | cell)
@@ -115,7 +116,7 @@ class CertifiedFunnel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             A file, a folder of Parquet files, a dataset or reader of pyarrow, a lazy frame of polars, a
             relation of DuckDB: cells are made from a sample, and the others are counted batch by batch;
             `private` and `task` are then names of columns. docs/certified.md says more.
-        y : private attributes, where `private` is not given
+        y : private attributes, where `private` is not given: in a pipeline y is the target, so give it there
         private : one column or several, or names of columns of the frame X
             Classes; numbers that are not all whole are cut into classes of equal size. Needed here alone.
         task : column, or the name of one, optional

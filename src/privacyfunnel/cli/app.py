@@ -79,7 +79,8 @@ def pfunnel(
 ) -> None:
     """Release data that stays useful and tells as little as possible about a private attribute.
 
-    All information is in bits: utility is I(Z;X), leakage is I(Z;Y), for public X, private Y, released Z.
+    Useful means how much of the public values is kept, telling how much is said about the private one. Both
+    are in bits: utility is I(Z;X), leakage is I(Z;Y), for public X, private Y, released Z.
     """
 
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ..attributes import Attribute, read_attributes
 from ..errors import ConvergenceWarning, InvalidInputError
+from ..pipelines import PrivateAtFit
 from ..progress import progress_bar, saying_how_long
 from .encoder import CHUNK, Releasing
 from .families import likelihood
@@ -101,7 +102,7 @@ class Trained:
 
 
 @dataclass(eq=False, repr=False)
-class LearnedFunnel(Releasing):
+class LearnedFunnel(PrivateAtFit, Releasing):
     """Base of the estimators. Subclasses name their networks and their step.
 
     The settings are the fields of a dataclass: its constructor stores them as they come, which is what
@@ -125,7 +126,6 @@ class LearnedFunnel(Releasing):
     progress: bool | None = None
     numeric: Sequence[str] = ()
 
-    needs_private: ClassVar[bool] = True  # at fit
     decoder_needs_private: ClassVar[bool] = False
 
     def _build(self, n_features: int, private: PrivateAttributes | None) -> nn.ModuleDict:
@@ -148,7 +148,7 @@ class LearnedFunnel(Releasing):
         Parameters
         ----------
         X : (n, features) array, frame or tensor, or a stack of images (n, height, width)
-        y : private attributes, where `private` is not given
+        y : private attributes, where `private` is not given: in a pipeline y is the target, so give it there
         private : one column or several; classes, or numbers that are not all whole or named in `numeric`
             Needed here and never again: `transform` sees X only.
         """
@@ -408,7 +408,7 @@ class LearnedFunnel(Releasing):
         if not self.needs_private:
             return ()
         if anew:
-            return read_attributes(given, n, numeric=tuple(self.numeric), classes=classes)
+            return read_attributes(given, n, numeric=tuple(self.numeric), classes=classes, name="private")
         return read_attributes(given, n, classes=classes, like=self.attributes_)
 
     @property
