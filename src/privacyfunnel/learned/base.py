@@ -101,6 +101,11 @@ class Trained:
     budget: Budget | None = None
 
 
+def _has_names(given: Any) -> bool:
+    """Whether private attributes come as columns with names."""
+    return isinstance(given, Mapping) or getattr(given, "name", None) is not None or hasattr(given, "columns")
+
+
 @dataclass(eq=False, repr=False)
 class LearnedFunnel(PrivateAtFit, Releasing):
     """Base of the estimators. Subclasses name their networks and their step.
@@ -408,7 +413,9 @@ class LearnedFunnel(PrivateAtFit, Releasing):
         if not self.needs_private:
             return ()
         if anew:
-            return read_attributes(given, n, numeric=tuple(self.numeric), classes=classes, name="private")
+            # "y" is what one without a name was called before.
+            numeric = ["private" if name == "y" and not _has_names(given) else name for name in self.numeric]
+            return read_attributes(given, n, numeric=numeric, classes=classes, name="private")
         return read_attributes(given, n, classes=classes, like=self.attributes_)
 
     @property
