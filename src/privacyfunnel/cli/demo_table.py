@@ -136,6 +136,14 @@ def _figure(told: dict[str, tuple[float, float]]) -> Figure:
     ax.set_yticks(list(places), list(told))
     ax.invert_yaxis()
     tidy(ax, f"bits that the column tells about {PRIVATE}, estimated", "")
+    figure.text(
+        0.01,
+        0.005,
+        "Columns are drawn one by one within a kind of people: a single one may tell more than before,\n"
+        "all of a row together no more than the dashed line.",
+        fontsize=7,
+        color=INK,
+    )
     ax.set_title("Adult, 32,561 people, before and after", fontsize=10, loc="left", color=INK)
     legend(ax, loc="center right")
     return figure
