@@ -321,6 +321,17 @@ def test_too_few_records_are_told_in_the_first_line(pfunnel: Run, table: Path, t
     assert "with 16 records held back" in ended.out
 
 
+def test_long_work_is_told_beforehand(capsys: pytest.CaptureFixture[str]) -> None:
+    from privacyfunnel.cli.protect import _watched
+
+    for n, said in ((32_561, "Protecting a.csv: about 20 s of computing"), (900, ""), (None, "")):
+        with _watched("a.csv", n):
+            pass
+        err = capsys.readouterr().err
+        assert err.startswith(said)
+        assert bool(err) == bool(said)
+
+
 def test_two_tables_have_two_codebooks(pfunnel: Run, table: Path, tmp_path: Path) -> None:
     for name in ("safe.csv", "safe.parquet"):
         ended = pfunnel("protect", table, "--private", "sex", "-o", tmp_path / name, "--seed", 0)

@@ -215,9 +215,11 @@ def _print_table(table: Protected, folder: str, seed: int) -> None:
         _rows(table.rows_before),
         Text("\nReleased, with the same columns and types; every row is made anew:", style="bold"),
         _rows(table.rows_after),
+        Text("Rows are in random order: those before and these are other people's; none goes with another."),
         Text(
             f"\nWhat an attacker gains: whoever says the commonest {PRIVATE} of everybody is right for "
-            f"about {100 * table.chance:.1f} % of people. With a new person's released row nobody, whatever "
+            f"about {100 * table.chance:.1f} % of the people that made the rule (inspect counts everybody). "
+            "With a new person's released row nobody, whatever "
             f"he knows and however he computes, is right more often than {100 * table.at_most:.1f} % of the "
             f"time. {name} alone told about {before:.3f} bit of {PRIVATE}, and tells about {after:.3f} now.\n"
         ),
@@ -227,13 +229,32 @@ def _print_table(table: Protected, folder: str, seed: int) -> None:
         ),
         f"Tables: {os.path.join(folder, BEFORE)} and {os.path.join(folder, AFTER)}\n"
         f"Picture: {os.path.join(folder, FIGURE)}\n",
+        Text(_why_more(table)) if _told_more(table) else "",
         Text(
             "The same in the shell; with a file of your own, leave --n-cells and --seed out:\n", style="bold"
         ),
+        f"--n-cells {CELLS} is about what protect finds by itself here; it spares the search, half of the "
+        "time.\n",
         f"  {pfunnel} inspect {csv} --private {PRIVATE}\n"
         f"  {pfunnel} protect {csv} --private {PRIVATE} --task {TASK} \\\n"
         f"    --max-leakage {BITS:g} --n-cells {CELLS} --seed {seed} --output safe.csv --rule rule/\n"
-        f"  {pfunnel} release new.csv --rule rule/ --output more.csv\n",
+        f"  {pfunnel} release TOMORROW.csv --rule rule/ --output more.csv\n"
+        "TOMORROW.csv stands for tomorrow's records: new people, with the same columns.\n",
+    )
+
+
+def _told_more(table: Protected) -> list[str]:
+    """Columns that tell more by themselves than they did."""
+    return [name for name, (before, after) in table.told.items() if after > before]
+
+
+def _why_more(table: Protected) -> str:
+    names = _told_more(table)
+    return (
+        f"{', '.join(names)}: the column alone tells more after than before. Each column of a row is drawn "
+        "by itself from what is usual for the row's kind of people, and a kind goes with the private column "
+        "a little, so that each column carries a little of it. All columns of a row together tell no more "
+        "than its kind does, and that is what is limited.\n"
     )
 
 

@@ -136,6 +136,18 @@ def _figure(told: dict[str, tuple[float, float]]) -> Figure:
     ax.set_yticks(list(places), list(told))
     ax.invert_yaxis()
     tidy(ax, f"bits that the column tells about {PRIVATE}, estimated", "")
+    ax.text(
+        0.98,
+        0.64,
+        "columns are drawn one by one within a kind of people:\n"
+        "a single one may tell more than before, all of a row\n"
+        "together no more than the dashed line",
+        transform=ax.transAxes,
+        fontsize=8,
+        color=INK,
+        ha="right",
+        va="center",
+    )
     ax.set_title("Adult, 32,561 people, before and after", fontsize=10, loc="left", color=INK)
     legend(ax, loc="center right")
     return figure

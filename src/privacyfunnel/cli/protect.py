@@ -8,11 +8,13 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InvalidInputError, shortened
+from ..progress import say_first, status_line
 from . import options
 from .budget import share
 from .checks import (
@@ -29,6 +31,12 @@ from .running import warn
 
 if TYPE_CHECKING:
     from ..certified import CertifiedFunnel
+
+
+#: What making a rule takes on a core, as measured with Adult; beyond these records it takes little more.
+SECONDS_AT_LEAST, SECONDS_PER_RECORD, MOST_SHAPING = 2.0, 6e-4, 50_000
+#: From so many seconds on it is said beforehand.
+SECONDS_SAID = 10.0
 
 
 def _less_than_all(value: str | None) -> float | None:
@@ -213,7 +221,8 @@ def protect(
     else:
         records = large
     try:
-        funnel = _fitted(records, private, named, given)
+        with _watched(data, None if large is not None else len(frame)):
+            funnel = _fitted(records, private, named, given)
     except InvalidInputError as error:
         message = _as_typed(str(error).removeprefix("fit: "), named, given)  # nobody has typed fit
         raise type(error)(f"{data}: {message}", names=error.names) from None
@@ -274,6 +283,20 @@ def protect(
         print_json(values)
     else:
         print_protected(values)
+
+
+@contextmanager
+def _watched(data: str, n_records: int | None) -> Iterator[None]:
+    """Show that a rule is being made, and roughly for how long; what comes in batches has bars of its own."""
+    if n_records is None:
+        yield
+        return
+    seconds = SECONDS_AT_LEAST + SECONDS_PER_RECORD * min(n_records, MOST_SHAPING)
+    if seconds >= SECONDS_SAID:
+        say_first(f"Protecting {data}: about {round(seconds, -1):.0f} s of computing (a rough guess).")
+    with status_line("Protecting") as show:
+        show(f"making and certifying a rule from {n_records:,} records")
+        yield
 
 
 def _sha256(path: str) -> str:
