@@ -1,5 +1,6 @@
 """Other measures than information, two private values: optima against grids, limits, and what bounds mean."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ from strategies import random_joint
 
 import privacyfunnel as pf
 from privacyfunnel.discrete.exact.reduction import reduce
+from privacyfunnel.discrete.exact.release import within_lift
 from privacyfunnel.discrete.exact.shares import ENTROPY, KINKED, price_shares
 from privacyfunnel.discrete.exact.starting import matched_posteriors
 from privacyfunnel.discrete.problem import Problem
@@ -407,3 +409,48 @@ def test_a_proof_names_its_prices():
     assert repr(proof).startswith("Proof(posteriors: leakage ≥ ")
     line = proof.value + proof.beta * solution.utility * Problem(joint, solution.measures).utility_unit
     assert solution.leakage * np.log(2) >= line - 1e-12
+
+
+#: One person has letter 0; programmes keep rows to a tolerance that is worth more than this person.
+ALONE = np.array([[0, 0, 1], [0, 107, 20682], [0, 970, 396], [894, 263, 115]])
+
+
+@pytest.mark.parametrize("limit", [0.01, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "asked", [{"max_leakage": 1.0}, {"beta": 0.3}, {"max_leakage": 1.0, "population": 0.95}]
+)
+def test_nobody_who_is_alone_is_told_beyond_the_lift(limit: float, asked: dict[str, float]) -> None:
+    utility = pf.Distance(np.arange(4.0)[:, None], kind="points")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that no optimum is claimed
+        found = pf.solve(
+            pf.Joint.from_counts(ALONE), utility=utility, leakage="parity", max_lift=limit, rng=0, **asked
+        )
+    assert found.lift <= limit + 1e-8
+    posterior = found.mechanism.p_y_given_z(found.joint)
+    p_y = ALONE.sum(axis=0) / ALONE.sum()
+    assert np.abs(np.log2(posterior / p_y)).max() <= limit + 1e-8
+
+
+def test_every_point_of_a_frontier_keeps_the_lift() -> None:
+    utility = pf.Distance(np.arange(4.0)[:, None], kind="points")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        front = pf.frontier(
+            pf.Joint.from_counts(ALONE), n_points=9, utility=utility, leakage="parity", max_lift=0.3, rng=0
+        )
+    p_xy = ALONE / ALONE.sum()
+    assert max(largest_lift(p_xy, point.mechanism.p_z_given_x) for point in front.points) <= 0.3 + 1e-8
+
+
+def test_symbols_beyond_the_lift_are_merged_and_the_rest_is_kept() -> None:
+    """A symbol of one person in a release that keeps its limit: the others keep what they had."""
+    joint = pf.Joint(np.array([[1e-6, 0.0], [0.3, 0.2], [0.2, 0.3 - 1e-6]]))
+    problem = Problem(joint, Measures.of(joint, "information", "parity", 0.5))
+    outright = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])
+    mended = within_lift(problem, outright)
+    assert largest_lift(joint.p_xy, mended) <= 0.5 + 1e-8
+    assert problem.evaluate(mended)[0] > 0.999 * problem.evaluate(np.eye(3)[[1, 1, 2]])[0]
+    np.testing.assert_allclose(mended.sum(axis=1), 1)
+    kept = np.eye(3)[[1, 1, 2]]
+    assert within_lift(problem, kept) is kept

@@ -26,7 +26,7 @@ from .many import Dealt, ManyEngine
 from .master import ROUNDING, Line
 from .perfect import n_sets, perfect_release, proved_release
 from .reduction import Reduction, reduce
-from .release import ROUND_OFF, claim, evaluate, objective_of, tidied
+from .release import ROUND_OFF, claim, evaluate, objective_of, tidied, within_lift
 
 MOST_LETTERS = 1000  # with distinct P(Y|x)
 MANY = 200  # letters from which on clusters of them come first, for a binary Y
@@ -95,7 +95,7 @@ def solve_exact(
                 _require_reachable(problem, asked, target, engine.find_fullest(limits), engine.fullest)
             first = _first_limits(problem, limits)
             outcome = engine.solve(_limited(problem, target), first, _watcher(show, problem, asked.kind))
-        p = tidied(problem, outcome.p, target, limits.tol)
+        p = within_lift(problem, tidied(problem, outcome.p, target, limits.tol))
         bound = _bound(problem, p, target, outcome)
         coarser = _coarser(problem, target, p, outcome, bound, limits, begun, n_workers, seed)
         if coarser is not None:
@@ -199,7 +199,8 @@ def frontier_exact(
     if engine.fullest is None:
         engine.find_fullest(limits)
         assert engine.fullest is not None
-        most = _point(problem, engine.fullest, {"max_lift": problem.asked.max_lift}, None)
+        fullest = within_lift(problem, engine.fullest)
+        most = _point(problem, fullest, {"max_lift": problem.asked.max_lift}, None)
         front = replace(front, points=(*front.points, most))
     if isinstance(engine, ActionEngine):
         assert engine.fullest is not None
@@ -217,7 +218,7 @@ def frontier_exact(
                 break
             target = problem.inner(asked)
             outcome = engine.solve(target, limits)
-            p = tidied(problem, outcome.p, target, limits.tol)
+            p = within_lift(problem, tidied(problem, outcome.p, target, limits.tol))
             bound = _bound(problem, p, target, outcome)
             status, _ = claim(problem, p, target, outcome.status, bound, limits.tol)
             point = _point(problem, p, {asked.kind: asked.value}, status)

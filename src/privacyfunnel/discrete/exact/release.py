@@ -106,6 +106,50 @@ def tidied(problem: Problem, p: Channel, target: Target, tol: float) -> Channel:
     return p
 
 
+def within_lift(problem: Problem, p: Channel) -> Channel:
+    """The channel, changed as little as it takes so that no symbol tells more than `max_lift` allows.
+
+    A programme keeps its rows to a tolerance, which may leave a symbol to next to nobody that tells all about
+    them. Such symbols are merged with others, and all are drawn anew now and then, each by its share: both
+    are done to Z alone, so that no measure of leakage rises. Of as many merges as there may be, those are
+    chosen that keep most.
+    """
+    lift = problem.measures.max_lift
+    if lift is None or largest_lift(problem.p_xy, p) <= lift + LIFT_ROUND_OFF:
+        return p
+    table = p.dense() if isinstance(p, SparseChannel) else np.asarray(p)
+    table = table[:, problem.p_x @ table > 0.0]
+    best: FloatArray = np.ones((problem.n_x, 1))
+    most = -np.inf
+    while True:
+        needed = _blend_needed(problem.p_xy.T @ table, problem.p_y, lift)
+        share = min(float(needed.max()) * (1.0 + LIFT_ROUND_OFF), 1.0)
+        blended = (1.0 - share) * table + share * (problem.p_x @ table)
+        utility = evaluate(problem, blended)[0]
+        if utility > most and largest_lift(problem.p_xy, blended) <= lift + LIFT_ROUND_OFF:
+            best, most = blended, utility
+        if share == 0.0 or table.shape[1] == 1:
+            return best
+        worst = int(np.argmax(needed))
+        others = np.delete(table, worst, axis=1)
+        # With the symbol whose people hide these best.
+        merged = others + table[:, [worst]]
+        partner = int(np.argmin(_blend_needed(problem.p_xy.T @ merged, problem.p_y, lift)))
+        others[:, partner] = merged[:, partner]
+        table = others
+
+
+def _blend_needed(p_yz: FloatArray, p_y: FloatArray, lift: float) -> FloatArray:
+    """How often each symbol must be drawn anew, by its share, to tell at most `lift` bits of any y."""
+    factors = p_yz / (p_y[:, None] * p_yz.sum(axis=0))
+    most, least = 2.0**lift, 2.0**-lift
+    with np.errstate(invalid="ignore", divide="ignore"):
+        above = np.where(factors > most, (factors - most) / (factors - 1.0), 0.0)
+        below = np.where(factors < least, (least - factors) / (1.0 - factors), 0.0)
+    needed: FloatArray = np.maximum(above, below).max(axis=0)
+    return needed
+
+
 def claim(
     problem: Problem, p: Channel, target: Target, status: Status, bound: float, tol: float
 ) -> tuple[Status, float]:
