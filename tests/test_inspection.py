@@ -65,7 +65,10 @@ def test_types_and_counts(found):
     assert column(found, "since").bins is not None
     assert column(found, "age").bins is None
     assert (column(found, "age").n_values, column(found, "age").n_missing) == (72, 0)
-    assert column(found, "id").bits is None  # not measured is no number
+    assert column(found, "name").bits is None  # all begin alike; not measured is no number
+    number = column(found, "id")
+    assert (number.part, number.bits.kind) == ("its size in 32 bins", "lower bound")
+    assert number.bits.interval.high == found.entropy  # the numbers themselves may tell all
     assert column(found, "height").rare == 1.0
 
 
@@ -323,3 +326,69 @@ def test_what_nearly_everybody_is_gives_nobody_away():
     assert (advice, certain) == ("protect", 0.0)
     titles = np.array([[995, 5], [3_005, 5_995]])
     assert advice_for(titles, told_bits(titles, 0.95), 0.971)[::2] == ("drop", 0.1)
+
+
+def test_what_was_not_measured_is_named_first():
+    """A postcode that nobody shares tells by its first character; what has no such part is named."""
+    rng = np.random.default_rng(0)
+    ill = rng.random(3_000) < 0.5
+    numbers = rng.permutation(3_000)
+    table = pd.DataFrame(
+        {
+            "ill": ill,
+            "coin": rng.random(3_000) < 0.5,
+            "ticket": [f"ticket {i}" for i in numbers],
+            "postcode": [f"{'A' if one else 'B'}{i:04d}" for one, i in zip(ill, numbers, strict=True)],
+        }
+    )
+    found = pf.inspect(table, private="ill")
+    code = column(found, "postcode")
+    assert (code.part, code.advice, code.guessed.value) == ("its first 3 characters", "drop", 1.0)
+    assert "measured by its first 3 characters only" in code.reason
+    assert found.summary.startswith(
+        "Somebody who sees postcode alone is right about ill 100.0 % of the time or more"
+    )
+    assert found.not_measured == ["ticket", "postcode"]
+    said = pf.inspect(table.drop(columns="postcode"), private="ill").summary
+    assert said.startswith(
+        "What ticket tells about ill could not be measured, or only in part, as nearly every"
+    )
+    assert (
+        "apart from that, no column alone helps" in said or "apart from that, somebody who sees coin" in said
+    )
+
+
+def test_two_columns_tell_no_less_than_one():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3_000)
+    fine = rng.integers(0, 700, 3_000)
+    table = pd.DataFrame({"y": y, "tells": y ^ (rng.random(3_000) < 0.1), "fine": [f"f{i}" for i in fine]})
+    found = pf.inspect(table, private="y")
+    (pair,) = found.pairs
+    alone = column(found, "tells")
+    assert (pair.bits.kind, pair.guessed.kind) == ("lower bound", "lower bound")
+    assert (pair.bits.value, pair.guessed.value) == (alone.bits.value, alone.guessed.value)
+    assert pair.bits.interval.high > alone.bits.interval.high  # both may tell all
+    assert any("too few to see what two columns tell together" in one for one in found.notes)
+
+
+def test_texts_that_nearly_nobody_shares_are_not_kept():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"y": rng.random(40_000) < 0.1, "name": [f"n{i}" for i in rng.integers(0, 9_000, 40_000)]}
+    )
+    one = column(pf.inspect(table, private="y"), "name")
+    assert one.advice == "protect"
+    assert "point to people" in one.reason
+
+
+def test_many_points_of_time_are_cut_into_bins():
+    rng = np.random.default_rng(0)
+    n = 130_000
+    seconds = rng.permutation(40 * n)[:n]
+    table = pd.DataFrame(
+        {"y": seconds > 20 * n, "at": pd.Timestamp("2024-01-01") + pd.to_timedelta(seconds, unit="s")}
+    )
+    at = column(pf.inspect(table, private="y"), "at")
+    assert (at.n_values, at.bins) == (None, 32)
+    assert at.guessed.value > 0.95

@@ -207,11 +207,12 @@ def write_stream(
     shuffle: bool = False,
     rng: Any = None,
     n_jobs: int | None = None,
+    forms: Any = None,
 ) -> Any:
     """What is made of a table, as a reader, or in a file or folder that appears whole: `Released`.
 
     `tables()` makes all of it. With `n_jobs` it may be written as a folder by so many threads: `tables(part)`
-    makes what comes of one part of a table in parts.
+    makes what comes of one part of a table in parts. `forms` are those of `open_writer`.
     """
     import pyarrow as pa
 
@@ -224,7 +225,7 @@ def write_stream(
     check_sink(table, sink, shuffle)
     if isinstance(table, PartsFile) and is_folder(sink) and n_jobs is not None:
         return Released(os.fspath(sink), write_folder(table, sink, tables, n_jobs))
-    with open_writer(sink, shuffle=shuffle, rng=rng) as writer:
+    with open_writer(sink, shuffle=shuffle, rng=rng, forms=forms) as writer:
         return Released(os.fspath(sink), written(writer, tables()))
 
 

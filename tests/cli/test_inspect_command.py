@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from cli_tables import Run, write_csv
@@ -44,9 +45,9 @@ def test_first_a_sentence_then_a_table(pfunnel: Run, table: Path) -> None:
     assert ended.code == 0, ended.err
     first = ended.out.splitlines()[0]
     assert first.startswith("Somebody who sees title alone is right about sex 100.0 % of the time; without")
-    for words in ("600 records, 5 columns beside sex", "whole number", "not measured", "Together about sex:"):
+    for words in ("600 records, 5 columns beside sex", "whole number", "≥", "Together about sex:"):
         assert words in ended.out
-    assert "plate: not measured: its values may name people." in ended.out
+    assert "plate: measured by its first 3 characters only: its values may name people." in ended.out
     assert "All values are missing in note." in ended.out
     assert "0123" not in ended.out  # no value of a record
 
@@ -67,7 +68,7 @@ def test_row_numbers_without_a_name(pfunnel: Run, tmp_path: Path) -> None:
     numbered = [[str(i), *row] for i, row in enumerate(rows())]
     path = write_csv(tmp_path / "numbered.csv", numbered, ["", *HEADER])
     out = pfunnel("inspect", path, "--private", "sex").out
-    assert "(no name): not measured: its values may name people." in out
+    assert "(no name): measured by its size in 32 bins only: its values may name people." in out
     assert "\n: " not in out
 
 
@@ -152,3 +153,22 @@ def test_what_is_proposed_next_is_not_refused(pfunnel, tmp_path):
         assert ended.code == 0, ended.err
         assert said in " ".join(ended.out.split())
         assert "--public pay" not in ended.out
+
+
+def test_a_csv_file_is_typed_as_where_it_is_protected(pfunnel: Run, tmp_path: Path) -> None:
+    """Dates that nobody shares tell by their year, in the command as in Python."""
+    rng = np.random.default_rng(0)
+    days = rng.integers(0, 22_000, 2_000)
+    path = tmp_path / "born.csv"
+    born = np.datetime64("1940-01-01") + days
+    lines = [
+        [str(day), f"{i % 24:02d}:{i % 60:02d}", "ny"[int(i < 8_000)]]
+        for day, i in zip(born, days, strict=True)
+    ]
+    write_csv(path, lines, ["birth", "called", "retired"])
+    found = json.loads(pfunnel("inspect", path, "--private", "retired", "--json").out)
+    assert {one["name"]: one["kind"] for one in found["columns"]} == {"birth": "date", "called": "date"}
+    assert found["summary"].startswith("Somebody who sees birth alone is right about retired 9")
+    python = pf.inspect(pa_csv.read_csv(path), private="retired")
+    assert python.columns[0].bits is not None
+    assert found["columns"][0]["bits"]["value"] == pytest.approx(python.columns[0].bits.value, abs=1e-9)

@@ -474,3 +474,24 @@ def test_a_card_takes_no_name_for_markup_and_says_no_minus_nothing() -> None:
     assert "| rows | 300 in, 300 out, in random order |" in card
     assert "| columns left out | none |" in card
     assert "<script>" not in card
+
+
+def test_times_and_decimal_commas_come_back_as_they_were_written(pfunnel: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    path, out = tmp_path / "visits.csv", tmp_path / "safe.csv"
+    lines = [
+        f"{m // 60:02d}:{m % 60:02d};2023-01-{1 + m % 28:02d}T20:{m % 60:02d}:00Z;"
+        f"{m // 16},{m % 16:02d};t{m % 400};1,{m % 900 + 100};{'ab'[m > 700]}"
+        for m in rng.integers(0, 1440, 2_000).tolist()
+    ]
+    path.write_text("\n".join(["checkin;made;paid;town;metres;sex", *lines]) + "\n", encoding="utf-8")
+    arguments = ("--private", "sex", "--max-leakage", 0.3, "--n-cells", 8, "--seed", 0, "--delimiter", ";")
+    ended = pfunnel("protect", path, *arguments, "--output", out)
+    assert ended.code == 0, ended.err
+    released = pd.read_csv(out, sep=";")
+    assert released["checkin"].str.fullmatch("[0-2][0-9]:[0-5][0-9]").all()
+    assert released["made"].str.fullmatch(r"2023-01-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:00Z").all()
+    assert released["paid"].str.fullmatch("[0-9]+,[0-9]{2}").all()
+    said = " ".join(ended.err.split())
+    assert "numbers with commas are taken for texts in metres, as a comma may separate decimals" in said
+    assert "share become one, which is much of town (" in said

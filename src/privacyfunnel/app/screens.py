@@ -105,7 +105,7 @@ def _look_values(desk: Desk) -> dict[str, Any]:
     warned = []
     for name in desk.named("keep"):
         one = told.get(name)
-        if one is not None and (one.bits is None or one.bits.interval.low > TELLS):
+        if one is not None and (one.bits is None or one.part or one.bits.interval.low > TELLS):
             guessed = "" if one.guessed is None else f", right {percent(one.guessed.value)} of the time"
             warned.append(f"{name} is kept as it is, and it tells{guessed}; make it public, or drop it.")
     order = [one.name for one in found.columns] if found is not None else []

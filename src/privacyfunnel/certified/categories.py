@@ -53,6 +53,11 @@ class CategoryColumn:
     def width(self) -> int:
         return self.n_levels if self.n_levels > 1 else 0
 
+    @property
+    def rest_share(self) -> float:
+        """The share of the records with the value that stands for all rare ones, to ten records."""
+        return float(self.shares[len(self.members) - 1]) if self.rest else 0.0
+
     @classmethod
     def read(cls, name: str, column: Any, native: str) -> CategoryColumn | str:
         """The column of at least ten records, or why it is left out."""
@@ -139,7 +144,7 @@ class CategoryColumn:
             return f"{self.name}: missing in every record that may be told of."
         if n == 1 and not self.rest:
             return f"{self.name}: constant{gaps}."
-        rest = f"; rarer ones become {self.members[-1]!r}" if self.rest else ""
+        rest = f"; rarer ones become {self.members[-1]!r}, {self.rest_share:.0%}" if self.rest else ""
         return f"{self.name}: {n} values that 10 records share{rest}{gaps}."
 
     def to_dict(self) -> dict[str, Any]:

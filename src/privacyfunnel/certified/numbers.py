@@ -21,6 +21,8 @@ from .levels import Grid, find_levels, from_grid, grid_step, number_levels, to_g
 KEY_SHARE = 0.99
 #: Numbers with a larger skewness are put on a logarithmic scale, for distances.
 SKEWED = 2.0
+#: Microseconds of a day.
+DAY = 86_400_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,8 @@ class NumberColumn:
             step = max(step, 1.0 if whole else 10.0**-column.type.scale)
         numbers = to_grid(there, step)
         starts, stops = number_levels(numbers)
+        if pa.types.is_time(column.type):  # of the day, which has no round hour beyond its last
+            starts, stops = np.maximum(starts, 0), np.minimum(stops, int(DAY / step))
         clipped = _clipped(there, starts, stops, step)
         centre, spread = _logarithm(clipped, step)
         scaled = _bent(clipped, centre, spread)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..arrays import one_generator
 from ..errors import InvalidInputError
 from ..files import TableFile, file_kind
-from ..files.typed import typed
+from ..files.typed import typed, written_forms
 from ..frames import parse_type
 from ..progress import progress_bar
 from ..streams import check_sink, open_any, write_stream
@@ -47,6 +47,10 @@ class RuleRelease:
         for column in schema.columns:
             kind = parse_type(column.arrow)
             self.types[column.name] = kind.value_type if pa.types.is_dictionary(kind) else kind
+        self.forms = written_forms(table)
+        # A few records alone need not show whether commas separate decimals or thousands.
+        commas = {name: form for name, form in self.forms.items() if form.commas}
+        self.types |= {name: one for name, one in commas.items() if self.types.get(name) == one.kind}
 
     def tables(self, part: TableFile | None = None) -> Iterator[Any]:
         """What is released of the table, or of a part of it, batch after batch; at least a header."""
@@ -77,7 +81,8 @@ def release_stream(rule: CertifiedRule, source: Any, sink: Any, how: dict[str, A
     # An int would start the same numbers again for every batch.
     generator = how["rng"] = one_generator(how["rng"])
     order = None if generator is None or not shuffle else generator.spawn(1)[0]
-    made = RuleRelease(table, rule, **how).tables()
+    releasing = RuleRelease(table, rule, **how)
+    made = releasing.tables()
     first = next(made)
 
     def tables(part: TableFile | None = None) -> Iterator[Any]:
@@ -85,4 +90,4 @@ def release_stream(rule: CertifiedRule, source: Any, sink: Any, how: dict[str, A
         for other in made:
             yield other.cast(first.schema)
 
-    return write_stream(table, sink, tables, first.schema, shuffle=shuffle, rng=order)
+    return write_stream(table, sink, tables, first.schema, shuffle=shuffle, rng=order, forms=releasing.forms)

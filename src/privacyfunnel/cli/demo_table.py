@@ -107,7 +107,7 @@ def _bits(frame: Any) -> dict[str, float]:
     from ..inspection import inspect
 
     found = inspect(frame.to_native(), PRIVATE)
-    return {one.name: one.bits.value for one in found.columns if one.bits is not None}
+    return {one.name: one.bits.value for one in found.columns if one.bits is not None and not one.part}
 
 
 def _first(frame: Any) -> list[list[str]]:

@@ -38,8 +38,8 @@ def inspect(
 
     Of each column: its type, different, rare and missing values, how often the private value is guessed from
     it alone, and the bits it tells, with a 95 % interval. In a CSV file a column whose values all look like
-    numbers is taken for numbers. Prints no value of any record, but exact numbers of them: keep it with the
-    data.
+    numbers, dates or times is taken for these. Prints no value of any record, but exact numbers of them: keep
+    it with the data.
     """
     check_delimiter(delimiter, [data])
     from ..files import open_table
@@ -125,11 +125,14 @@ def _cells(one: InspectedColumn) -> list[str]:
 
 
 def _share(number: Estimate | None) -> str:
-    return "–" if number is None else f"{100 * number.value:.1f} %"
+    if number is None:
+        return "–"
+    return f"{'≥ ' if number.kind == 'lower bound' else ''}{100 * number.value:.1f} %"
 
 
 def _bits(number: Estimate | None) -> list[str]:
     if number is None:
         return ["not measured", "–"]
     low, high = number.interval
-    return [f"≈ {number.value:.4f}", f"{low:.4f}–{high:.4f}"]
+    sign = "≥" if number.kind == "lower bound" else "≈"
+    return [f"{sign} {number.value:.4f}", f"{low:.4f}–{high:.4f}"]

@@ -26,7 +26,7 @@ from .checks import (
     is_csv,
 )
 from .options import Option, columns
-from .protect_inputs import large_table, read_table, warn_of_gaps, without_gaps
+from .protect_inputs import large_table, read_table, warn_of_others, warn_of_texts, without_gaps, written_in
 from .running import warn
 
 if TYPE_CHECKING:
@@ -229,7 +229,9 @@ def protect(
     if large is not None:
         assert funnel.people_ is not None
         frame = funnel.people_.frame  # a sample
-        warn_of_gaps(data, frame)
+        warn_of_texts(data, frame)
+    assert funnel.rule_.tables is not None
+    warn_of_others(funnel.rule_.tables.schema.columns)
     told = before_and_after(funnel, frame, private)
     if keep:
         warn(f"the guarantee is not about what these columns tell: {', '.join(keep)}.")
@@ -239,7 +241,12 @@ def protect(
         released = _released(funnel, frame, given["records"], keep)
     else:
         released = _streamed(funnel, large, given["records"])
-    n_records = _write(funnel, released, output, book, delimiter, spreadsheet_safe)
+    how = {
+        "delimiter": delimiter if is_csv(output) else None,
+        "spreadsheet_safe": spreadsheet_safe,
+        "forms": written_in(data, delimiter, given["missing_text"]),
+    }
+    n_records = _write(funnel, released, output, book, how)
     joint, certified = funnel.made_.problem.joint, funnel.made_.problem.n_held_out
     values = {
         "command": "protect",
@@ -397,24 +404,14 @@ def _streamed(funnel: CertifiedFunnel, table: Any, records: str) -> Iterator[Any
 
 
 def _write(
-    funnel: CertifiedFunnel,
-    released: Iterator[Any],
-    output: str,
-    book: str,
-    delimiter: str | None,
-    spreadsheet_safe: bool,
+    funnel: CertifiedFunnel, released: Iterator[Any], output: str, book: str, how: dict[str, Any]
 ) -> int:
     """The released table in random order, and the codebook beside it; how many records there are."""
     from ..files import open_writer
     from ..streams import written
 
-    with open_writer(
-        output,
-        delimiter=delimiter if is_csv(output) else None,
-        spreadsheet_safe=spreadsheet_safe,
-        shuffle=True,
-    ) as writer:
+    with open_writer(output, shuffle=True, **how) as writer:
         n_records = written(writer, released)
-    with open_writer(book, spreadsheet_safe=spreadsheet_safe) as writer:
+    with open_writer(book, spreadsheet_safe=how["spreadsheet_safe"]) as writer:
         writer.write(funnel.describe())
     return n_records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..alphabet import shown_name
@@ -13,6 +13,8 @@ from .running import warn
 
 #: Bytes of files beyond which a table is read batch by batch; texts take more of them than packed columns.
 LARGE_TEXT, LARGE_PACKED = 1 << 28, 1 << 26
+#: Share of a column above which it is said that its values became one.
+MOST_OTHERS = 0.2
 
 
 def large_table(data: str, delimiter: str | None, wanted: Sequence[str], given: dict[str, Any]) -> Any:
@@ -46,14 +48,39 @@ def read_table(data: str, delimiter: str | None, wanted: Sequence[str | None], g
     if not len(frame):
         raise InvalidInputError(f"{data}: there are no records; pass a table with at least one row.")
     frame = frame.drop_columns(list(drop)) if drop else frame
-    warn_of_gaps(data, frame)
+    warn_of_texts(data, frame)
     return frame
 
 
-def warn_of_gaps(data: str, frame: Any) -> None:
-    """Say which texts of a CSV file may mean a missing value."""
-    from ..files.typed import gaps_in
+def written_in(data: str, delimiter: str | None, gaps: Sequence[str] | None) -> dict[str, Any]:
+    """How numbers and times of the table are written, so that the release has them in the same way."""
+    from ..files import open_table
+    from ..files.typed import written_forms
 
+    return written_forms(open_table(data, delimiter=delimiter), gaps or ()) if is_csv(data) else {}
+
+
+def warn_of_others(columns: Iterable[Any]) -> None:
+    """Say where a release lost much of a column to the value that stands for all rare ones."""
+    shares = {column.name: getattr(column, "rest_share", 0.0) for column in columns}
+    if many := {name: share for name, share in shares.items() if share > MOST_OTHERS}:
+        listed = ", ".join(f"{shown_name(name)} ({share:.0%})" for name, share in many.items())
+        warn(
+            f"values that fewer than ten records share become one, which is much of {listed}; put such "
+            "values into groups, or write numbers and times in one form, to keep more."
+        )
+
+
+def warn_of_texts(data: str, frame: Any) -> None:
+    """Say which texts of a CSV file may mean a missing value, or a number."""
+    from ..files.typed import doubtful_numbers, gaps_in
+
+    if is_csv(data) and (numbers := doubtful_numbers(frame)):
+        listed = ", ".join(map(shown_name, numbers))
+        warn(
+            f"{data}: numbers with commas are taken for texts in {listed}, as a comma may separate decimals "
+            "or thousands; write them with a decimal point and nothing else."
+        )
     if is_csv(data) and (meant := gaps_in(frame)):
         listed = ", ".join(f"{shown_name(name)} ({text})" for name, text in list(meant.items())[:5])
         warn(

@@ -62,7 +62,12 @@ def release_by_rule(
     secret = None if key is None else read_key(key)
     releasing = RuleRelease(table, loaded, RECORDS[values], keep, generator, secret, person)
     with open_writer(
-        output, delimiter=delimiter, spreadsheet_safe=spreadsheet_safe, shuffle=shuffle, rng=order
+        output,
+        delimiter=delimiter,
+        spreadsheet_safe=spreadsheet_safe,
+        shuffle=shuffle,
+        rng=order,
+        forms=releasing.forms,
     ) as writer:
         n_records = written(writer, releasing.tables())
     told = {

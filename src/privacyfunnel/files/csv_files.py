@@ -7,13 +7,14 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, NoReturn
 
 from ..errors import DataFileError, InvalidInputError, shortened
 from ..progress import Report
 from . import base
 from .base import TableFile, file_kind
+from .forms import Form
 
 _BLOCK = 1 << 21  # bytes that are parsed at a time; a record must fit
 
@@ -212,11 +213,20 @@ class CsvWriter:
     """Writes CSV with quotes only where a value needs them; a missing value is an empty field.
 
     With `spreadsheet_safe` texts and names of columns that a spreadsheet would execute get a ' in front.
+    Values of the columns in `forms` are written in these, if they still have the types of these.
     """
 
-    def __init__(self, file: IO[bytes], name: str, delimiter: str, *, spreadsheet_safe: bool = False) -> None:
+    def __init__(
+        self,
+        file: IO[bytes],
+        name: str,
+        delimiter: str,
+        *,
+        spreadsheet_safe: bool = False,
+        forms: Mapping[str, Form] | None = None,
+    ) -> None:
         self._file, self._name, self._delimiter = file, name, delimiter
-        self._spreadsheet_safe = spreadsheet_safe
+        self._spreadsheet_safe, self._forms = spreadsheet_safe, dict(forms or {})
         self._begun = False
 
     def write(self, table: Any) -> None:
@@ -252,8 +262,10 @@ class CsvWriter:
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+        form = self._forms.get(name)
+        has_form = form is not None and form.kind == values.type
         try:
-            values = values.cast(pa.large_string())
+            values = form.write(values) if form and has_form else values.cast(pa.large_string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InvalidInputError(
                 f"{self._name}: column {shortened(name)} of type {column.type} cannot be written as text; "
@@ -261,7 +273,7 @@ class CsvWriter:
             ) from None
         if is_text and self._spreadsheet_safe:
             values = _defused(values)
-        if not is_text and self._delimiter in ",\t;|":
+        if not (is_text or has_form) and self._delimiter in ",\t;|":
             return values
         special = compute.match_substring_regex(values, f'["\r\n{_escaped(self._delimiter)}]|^$')
         if not compute.any(special).as_py():

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from ..errors import InvalidInputError, shortened
 from ..progress import progress_bar
 from .base import TableFile
 from .csv_files import CsvFile
-
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_NUMBER = r"(?i)^[+-]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)$"
-
+from .forms import Form, as_kind, doubtful_number, form_of
 
 #: Texts by which programs write that a value is missing.
 GAPS = ("NA", "N/A", "n/a", "NULL", "null", "NaN", "?")
@@ -28,8 +26,9 @@ def read_typed(
 ) -> Any:
     """All records as a pyarrow Table. Columns of a CSV file whose texts are all numbers become numbers.
 
-    Those whose texts are all dates such as 2024-02-29, or times such as 2024-02-29 23:59:59, become that;
-    they are written in the same way again.
+    Those whose texts are all dates such as 2024-02-29 or 29.02.2024, or times such as 23:59 or
+    2024-02-29T23:59:59Z, become that, and numbers with decimal commas become numbers. A writer that
+    has `written_forms` writes them in the same way again.
 
     Parameters
     ----------
@@ -61,6 +60,18 @@ def gaps_in(frame: Any) -> dict[str, str]:
     return found
 
 
+def doubtful_numbers(frame: Any) -> dict[str, str]:
+    """By column of texts one with a comma, where all look like numbers: decimals, or thousands?"""
+    import pyarrow as pa
+
+    found = {
+        name: doubtful_number(frame[name])
+        for name in frame.column_names
+        if pa.types.is_string(frame[name].type) or pa.types.is_large_string(frame[name].type)
+    }
+    return {name: text for name, text in found.items() if text is not None}
+
+
 def _with_gaps(frame: Any, gaps: Sequence[str]) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -73,8 +84,25 @@ def _with_gaps(frame: Any, gaps: Sequence[str]) -> Any:
     return pa.table(columns)
 
 
+def written_forms(table: TableFile, gaps: Sequence[str] = ()) -> dict[str, Form]:
+    """By column how numbers, dates and times of a CSV file are written, from its first records."""
+    import pyarrow as pa
+
+    if not isinstance(table, CsvFile):
+        return {}
+    names = list(table.columns)
+    batches = list(islice(table.batches(names, letters=names), 1))
+    first = pa.Table.from_batches(batches, table.schema(names))
+    first = _with_gaps(first, gaps) if gaps else first
+    found = {name: form_of(first[name]) for name in names}
+    return {name: form for name, form in found.items() if form is not None}
+
+
 def typed(found: Any, table: TableFile, types: Mapping[str, Any] | None = None) -> Any:
-    """Some records of a file with numbers as numbers and dates as dates."""
+    """Some records of a file with numbers as numbers and dates as dates.
+
+    `types` are those of Arrow, or a `Form`.
+    """
     import pyarrow as pa
 
     if not isinstance(table, CsvFile):
@@ -88,52 +116,41 @@ def typed(found: Any, table: TableFile, types: Mapping[str, Any] | None = None) 
 
 
 def guessed_types(batch: Any, table: TableFile, types: dict[str, Any]) -> None:
-    """Note by column the type that the texts of a CSV file have in this batch and in those before."""
-    import pyarrow as pa
+    """Note by column the form that the texts of a CSV file have in this batch and in those before.
 
+    Where they have none, it is the type of texts.
+    """
     if not isinstance(table, CsvFile):
         return
-    for name in batch.column_names:
-        column = batch[name]
-        if column.null_count == len(column):
+    for name in batch.schema.names:
+        column = batch.column(name)
+        before = types.get(name)
+        if column.null_count == len(column) or (name in types and not isinstance(before, Form)):
             continue
-        kind, before = _guessed(column).type, types.get(name)
-        if before in (None, kind):
-            types[name] = kind
-        else:
-            both = {str(kind), str(before)} == {"int64", "double"}
-            types[name] = pa.float64() if both else column.type
+        form = form_of(column)
+        if form is not None and before is not None:
+            form = before.joined(form)
+        types[name] = column.type if form is None else form
 
 
 def _guessed(column: Any) -> Any:
     """Whole numbers, other numbers (infinite ones too, which are refused where they matter), dates, times, or
-    the texts as they are: 007 stays what it is."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if column.null_count == len(column):
-        return column
-    for kind, form in (
-        (pa.int64(), r"^(0|-?[1-9][0-9]{0,17})$"),
-        (pa.float64(), _NUMBER),
-        (pa.date32(), f"{_DATE}$"),
-        (pa.timestamp("s"), f"{_DATE} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}$"),
-    ):
-        if pc.all(pc.match_substring_regex(column, form), skip_nulls=True).as_py():
-            try:
-                return column.cast(kind)
-            except pa.ArrowInvalid:  # there is no 30th of February
-                return column
-    return column
+    the texts as they are."""
+    form = form_of(column)
+    return column if form is None else form.read(column)
 
 
 def _cast(column: Any, wanted: Any, path: str, name: str) -> Any:
     import pyarrow as pa
 
+    form = wanted if isinstance(wanted, Form) else None
+    kind = wanted if form is None else form.kind
     try:
-        return column.cast(wanted)
+        if form is None and pa.types.is_floating(kind):
+            form = form_of(column)  # which knows commas
+        return as_kind(column, kind, commas=form is not None and form.commas)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InvalidInputError(
-            f"{path}: column {shortened(name)} held {wanted} when the rule was made and holds other texts "
+            f"{path}: column {shortened(name)} held {kind} when the rule was made and holds other texts "
             "now; correct it."
         ) from None

@@ -22,6 +22,7 @@ from ..frames import uniform as of_one_kind
 from ..persistence import atomic_stream, write_atomic
 from .base import DELIMITERS, STDOUT, TYPED, Path_, TableWriter, file_kind
 from .csv_files import CsvWriter
+from .forms import Form
 from .ipc_files import IpcWriter
 from .parquet_files import ParquetWriter
 
@@ -38,15 +39,17 @@ def open_writer(
     spreadsheet_safe: bool = False,
     shuffle: bool = False,
     rng: np.random.Generator | None = None,
+    forms: Mapping[str, Form] | None = None,
 ) -> Iterator[TableWriter]:
     """A writer of CSV, Parquet or Arrow, by the ending of the name; "-" is CSV on standard output.
 
     The records go to a new file in the same folder, which takes the place of `path` when the block ends well.
     After an exception or an interrupt nothing is left of it. With `spreadsheet_safe`, texts of a CSV file
-    that spreadsheets would execute get a ' in front. With `shuffle` all records are written at the end of the
-    block, in random order: from the operating system's entropy, or for tests from `rng`.
+    that spreadsheets would execute get a ' in front; columns of `forms` are written in these. With `shuffle`
+    all records are written at the end of the block, in random order: from the operating system's entropy, or
+    for tests from `rng`.
     """
-    with _open_in_order(path, delimiter, spreadsheet_safe) as writer:
+    with _open_in_order(path, delimiter, spreadsheet_safe, forms=forms) as writer:
         if not shuffle:
             yield writer
             return
@@ -182,7 +185,11 @@ class Shuffler:
 
 @contextmanager
 def _open_in_order(
-    path: Path_, delimiter: str | None, spreadsheet_safe: bool, kind: str | None = None
+    path: Path_,
+    delimiter: str | None,
+    spreadsheet_safe: bool,
+    kind: str | None = None,
+    forms: Mapping[str, Form] | None = None,
 ) -> Iterator[TableWriter]:
     compressed = False
     if kind is None:
@@ -190,7 +197,7 @@ def _open_in_order(
 
     def csv_writer(file: Any) -> CsvWriter:
         separator = delimiter or DELIMITERS[kind]
-        return CsvWriter(file, os.fspath(path), separator, spreadsheet_safe=spreadsheet_safe)
+        return CsvWriter(file, os.fspath(path), separator, spreadsheet_safe=spreadsheet_safe, forms=forms)
 
     with _stdout() if path == STDOUT else atomic_stream(path) as file:
         if kind in TYPED:

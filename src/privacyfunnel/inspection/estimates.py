@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,6 +65,23 @@ def guess_rate(table: IntArray, confidence: float) -> Estimate:
     low, high = wilson_interval(hits, n, confidence)
     interval = Interval(float(low), float(high), confidence, "left-one-out", 0)
     return Estimate(hits / n, "estimate", interval=interval, n_samples=n, unit="")
+
+
+def above(part: Estimate, most: float) -> Estimate:
+    """What was measured of a part of the values, as a bound of what the whole ones tell."""
+    return replace(part, kind="lower bound", interval=replace(part.interval, high=most))
+
+
+def at_least(together: Estimate, alone: Sequence[Estimate]) -> Estimate:
+    """What columns tell together, and where that is less than one of them tells alone, the latter.
+
+    It cannot be less: pairs of values are rarer than values, and what rare ones tell is not counted.
+    """
+    best = max(alone, key=lambda one: one.value)
+    if together.value >= best.value:
+        return together
+    interval = replace(best.interval, high=max(best.interval.high, together.interval.high))
+    return replace(best, kind="lower bound", interval=interval)
 
 
 def _without_rare(table: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -16,7 +16,7 @@ from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS
 from ..errors import InvalidInputError, shortened
 from ..information import entropy
-from .estimates import advice_for, guess_rate, told_bits
+from .estimates import above, advice_for, at_least, guess_rate, told_bits
 from .results import InspectedColumn, InspectedPair, Inspection
 from .tallies import Key, Tallies
 
@@ -102,8 +102,8 @@ def inspect_tallies(
     counter = _Counter(tallies, y, classes, confidence, entropy(sizes / n))
     found = counter.measured([looked[name] for name in others])
     found.sort(key=lambda one: -_value(one))
-    strongest = [looked[one.name] for one in found if one.guessed is not None][:PAIRED]
-    pairs = counter.pairs(list(combinations(strongest, 2)))
+    strongest = [looked[one.name] for one in found if one.guessed is not None and not one.part][:PAIRED]
+    pairs = counter.pairs(list(combinations(strongest, 2)), {one.name: one for one in found})
     return Inspection(
         n,
         names,
@@ -111,7 +111,7 @@ def inspect_tallies(
         tuple(sorted(pairs, key=lambda one: -one.bits.value)),
         float(sizes.max()) / n,
         counter.entropy,
-        (*notes, *_notes(found)),
+        (*notes, *_notes(found), *_notes_of_pairs(pairs)),
     )
 
 
@@ -156,25 +156,30 @@ class _Counter:
             for one in looked
         ]
 
-    def pairs(self, looked: Sequence[tuple[_Looked, _Looked]]) -> list[InspectedPair]:
-        """What two columns tell together."""
+    def pairs(
+        self, looked: Sequence[tuple[_Looked, _Looked]], alone: dict[str, InspectedColumn]
+    ) -> list[InspectedPair]:
+        """What two columns tell together, which is no less than one of them does."""
         tables = self.tables([[one.key for one in pair if one.key is not None] for pair in looked])
-        return [
-            InspectedPair(
-                (first.column.name, second.column.name),
-                told_bits(table, self.confidence),
-                guess_rate(table, self.confidence),
-            )
-            for (first, second), table in zip(looked, tables, strict=True)
-        ]
+        found = []
+        for (first, second), table in zip(looked, tables, strict=True):
+            names = first.column.name, second.column.name
+            both = [alone[name] for name in names]
+            bits = at_least(told_bits(table, self.confidence), [one.bits for one in both if one.bits])
+            rates = [one.guessed for one in both if one.guessed]
+            found.append(InspectedPair(names, bits, at_least(guess_rate(table, self.confidence), rates)))
+        return found
 
     def _told(self, column: InspectedColumn, table: IntArray) -> InspectedColumn:
         bits = told_bits(table, self.confidence)
         advice, reason, certain = advice_for(table, bits, self.entropy)
-        if column.kind in ("number", "date") and column.rare is not None and column.rare > 0.5:
+        if column.kind in ("number", "date", "text") and column.rare is not None and column.rare > 0.5:
             advice = "protect" if advice == "keep" else advice
             reason += "; its exact values may point to people"
         guess = guess_rate(table, self.confidence)
+        if column.part:
+            advice, reason = "drop", f"measured by {column.part} only: its values may name people"
+            bits, guess = above(bits, self.entropy), above(guess, 1.0)
         return replace(column, bits=bits, guessed=guess, certain=certain, advice=advice, reason=reason)
 
     def _untold(self, column: InspectedColumn) -> InspectedColumn:
@@ -192,7 +197,7 @@ def _profiled(tallies: Tallies, names: Sequence[str], n: int) -> tuple[dict[str,
     """What each column is and how it is counted, and what must be said about some."""
     kinds = {name: _kind(tallies.schema[name]) for name in names}
     values = tallies.values([name for name in names if kinds[name] != "other"])
-    unlisted = [name for name, found in values.items() if found is None and kinds[name] in NUMBERS]
+    unlisted = [name for name, found in values.items() if found is None and _has_size(name, tallies)]
     cuts = tallies.quantiles(unlisted, _shares(N_BINS))
     looked, notes = {}, []
     for name in names:
@@ -210,13 +215,42 @@ def _profiled(tallies: Tallies, names: Sequence[str], n: int) -> tuple[dict[str,
             edges = _edges(found, N_BINS) if cut else None
             if infinite := sum(found[end] for end in (math.inf, -math.inf) if end in found):
                 notes.append(f"{name} has {infinite:,} infinite values: they are its largest and smallest.")
-        if own or column.kind in ("empty", "other") or (found is None and edges is None):
+        if column.kind in ("empty", "other"):
             looked[name] = _Looked(column, None, found)
-            continue
-        bins = None if edges is None else len(edges) + 1
-        key = Key(name, edges, tallies.schema[name].is_float())
-        looked[name] = _Looked(replace(column, bins=bins), key, found)
+        elif kind == "text" and own:
+            looked[name] = _first_characters(tallies, column, found)
+        elif found is None and edges is None:
+            looked[name] = _Looked(column, None, found)
+        else:
+            if own and edges is None and found is not None:
+                edges = _edges(found, N_BINS)
+            bins = None if edges is None else len(edges) + 1
+            part = f"its size in {bins} bins" if own else ""
+            key = Key(name, edges, tallies.schema[name].is_float(), found is None and kind == "date")
+            looked[name] = _Looked(replace(column, bins=bins, part=part), key, found)
     return looked, notes
+
+
+def _has_size(name: str, tallies: Tallies) -> bool:
+    """Whether a column can be cut into bins without listing its values; not every engine counts seconds."""
+    import narwhals as nw
+
+    dtype = tallies.schema[name]
+    return _kind(dtype) in NUMBERS or (isinstance(dtype, nw.Datetime) and not tallies.is_lazy)
+
+
+def _first_characters(tallies: Tallies, column: InspectedColumn, found: Counter[Hashable] | None) -> _Looked:
+    """Texts that nearly nobody shares by as many of their first characters as leave few values, if any do.
+
+    A postcode tells a region so, and a name next to nothing.
+    """
+    keys = [Key(column.name, n_first=n) for n in (3, 2, 1)]
+    for key, counts in zip(keys, tallies.counts([[key] for key in keys], MOST_VALUES), strict=True):
+        if counts is not None and len(counts) > 1:
+            n = key.n_first
+            part = "its first character" if n == 1 else f"its first {n} characters"
+            return _Looked(replace(column, part=part), key, found)
+    return _Looked(column, None, found)
 
 
 def _private_key(tallies: Tallies, looked: _Looked, n: int, notes: list[str]) -> Key:
@@ -298,7 +332,7 @@ def _of_each_other(
     tallies: Tallies, looked: Sequence[_Looked], n: int, confidence: float, notes: Sequence[str]
 ) -> Inspection:
     """Every column with every other."""
-    usable = [one for one in looked if one.key is not None]
+    usable = [one for one in looked if one.key is not None and not one.column.part]
     couples = list(combinations(usable, 2))
     counted = _counted(tallies, [[one.key for one in couple if one.key is not None] for couple in couples])
     pairs = []
@@ -327,15 +361,24 @@ def _table(found: Iterable[tuple[tuple[Hashable, ...], int, int]], n_classes: in
 def _notes(columns: Sequence[InspectedColumn]) -> list[str]:
     """What was done to several columns, in a sentence each."""
     said = []
-    if cut := [one.name for one in columns if one.bins is not None]:
+    if cut := [one.name for one in columns if one.bins is not None and not one.part]:
         said.append(f"Cut into bins, so that finer digits may tell more: {', '.join(cut)}.")
     if empty := [one.name for one in columns if one.kind == "empty"]:
         said.append(f"All values are missing in {', '.join(empty)}.")
     return said
 
 
+def _notes_of_pairs(pairs: Sequence[InspectedPair]) -> list[str]:
+    if not any("lower bound" in (one.bits.kind, one.guessed and one.guessed.kind) for one in pairs):
+        return []
+    return [
+        "Where records are too few to see what two columns tell together, what one of them tells alone "
+        "stands for it (≥)."
+    ]
+
+
 def _value(column: InspectedColumn) -> float:
-    """What columns are sorted by; one that was not measured, but for being empty, first."""
-    if column.bits is not None:
+    """What columns are sorted by; one that was not measured or in part, but for being empty, first."""
+    if column.bits is not None and not column.part:
         return column.bits.value
     return -1.0 if column.kind == "empty" else math.inf

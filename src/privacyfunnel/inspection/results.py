@@ -28,6 +28,9 @@ class InspectedColumn:
         Share of the records with a value that fewer than ten have: it may point to a person.
     bins : int, optional
         How many bins numbers or dates were cut into; finer digits may tell more.
+    part : str
+        What of the values was measured, where nearly every record has its own: their size, or their first
+        characters. The values themselves may tell everything; bits and guesses are lower bounds then.
     bits : Estimate, optional
         What the column tells about the private one. None where it was not measured.
     guessed : Estimate, optional
@@ -46,6 +49,7 @@ class InspectedColumn:
     n_missing: int | None = None
     rare: float | None = None
     bins: int | None = None
+    part: str = ""
     bits: Estimate | None = None
     guessed: Estimate | None = None
     certain: float | None = None
@@ -55,7 +59,10 @@ class InspectedColumn:
 
 @dataclass(frozen=True)
 class InspectedPair:
-    """What two columns tell: together about the private one, or where none is named about each other."""
+    """What two columns tell: together about the private one, or where none is named about each other.
+
+    Its kind is "lower bound" where one of the two was found to tell more alone: that stands for both.
+    """
 
     columns: tuple[str, str]
     bits: Estimate
@@ -99,7 +106,7 @@ class Inspection:
     @property
     def has_too_few_records(self) -> bool:
         """Whether no column surely tells anything, and not all surely tell next to nothing."""
-        bits = [one.bits for one in self.columns if one.bits is not None]
+        bits = [one.bits for one in self.columns if one.bits is not None and not one.part]
         most = HARMLESS * (self.entropy or 0.0)
         return bool(
             self.private
@@ -107,6 +114,11 @@ class Inspection:
             and all(one.interval.low <= 0 for one in bits)
             and any(one.interval.high > most for one in bits)
         )
+
+    @property
+    def not_measured(self) -> list[str]:
+        """The names of the columns that may tell more than was measured: all, or nothing."""
+        return [one.name for one in self.columns if one.kind != "empty" and (one.bits is None or one.part)]
 
     def advised(self, advice: str) -> list[str]:
         """The names of the columns with this advice."""
@@ -168,8 +180,9 @@ def _summary(found: Inspection) -> str:
             f"other: {most.bits.value:.3f} bit."
         )
     label = " × ".join(found.private)
+    sure = HARMLESS * (found.entropy or 0.0)
     best = max(
-        (one for one in found.columns if one.guessed is not None),
+        (one for one in found.columns if one.guessed and (not one.part or _surely_told(one) > sure)),
         key=lambda one: one.guessed.value if one.guessed else 0.0,
         default=None,
     )
@@ -177,9 +190,10 @@ def _summary(found: Inspection) -> str:
     said = []
     if best is not None and best.guessed is not None and best.guessed.value > found.chance:
         few = f"; the difference may be chance, for {found.n_records:,} records are too few to tell"
+        more = " or more" if best.part else ""
         said.append(
             f"Somebody who sees {shown_name(best.name)} alone is right about {label} "
-            f"{100 * best.guessed.value:.1f} % of the time; without seeing anything "
+            f"{100 * best.guessed.value:.1f} % of the time{more}; without seeing anything "
             f"{100 * found.chance:.1f} %{few if _surely_told(best) <= 0 else ''}."
         )
     else:
@@ -188,7 +202,7 @@ def _summary(found: Inspection) -> str:
             f"{100 * found.chance:.1f} % of the time, and nobody was found to do better."
         )
         telling = max((one for one in found.columns if one.bits), key=_surely_told, default=None)
-        if telling is not None and found.entropy and _surely_told(telling) > HARMLESS * found.entropy:
+        if telling is not None and found.entropy and _surely_told(telling) > sure:
             assert telling.bits is not None
             said[0] = (
                 f"Seeing one column alone changes no guess of {label}, which is right "
@@ -197,6 +211,13 @@ def _summary(found: Inspection) -> str:
             )
         elif found.has_too_few_records:
             said[0] = f"{said[0][:-1]}; but {found.n_records:,} records are too few to tell."
+    if (best is None or _surely_told(best) <= sure) and (hidden := found.not_measured):
+        several = "tells" if len(hidden) == 1 else "tell"
+        said[0] = (
+            f"What {', '.join(map(shown_name, hidden))} {several} about {label} could not be measured, or "
+            "only in part, as nearly every record has a value of its own; apart from that, "
+            f"{said[0][0].lower()}{said[0][1:]}"
+        )
     for advice, words in (("drop", "Drop"), ("protect", "Protect"), ("keep", "Keep")):
         if names := found.advised(advice):
             said.append(f"{words}: {', '.join(map(shown_name, names))}.")

@@ -18,6 +18,7 @@ from ..arrays import FloatArray
 from ..counting import run_lazily
 from ..errors import InvalidInputError
 from ..files import CsvFile, TableFile
+from ..files.typed import guessed_types, typed
 from ..progress import Report
 
 #: Values of a column that are listed; a column with more is cut into bins, or not counted.
@@ -30,17 +31,24 @@ SAMPLED = 4_096
 
 @dataclass(frozen=True)
 class Key:
-    """A column as it is counted: by its values, or numbers and dates by the bins between these edges."""
+    """A column as it is counted: by its values, numbers and dates by the bins between these edges, points of
+    time by bins of microseconds, texts by their first characters."""
 
     name: str
     edges: tuple[Any, ...] | None = None
     is_float: bool = False
+    in_microseconds: bool = False
+    n_first: int | None = None
 
     def expression(self) -> Any:
         """The value or the number of the bin, in narwhals' words; missing stays missing."""
         import narwhals as nw
 
         column = nw.col(self.name)
+        if self.n_first is not None:
+            return column.cast(nw.String).str.slice(0, self.n_first)
+        if self.in_microseconds:
+            column = column.dt.timestamp("us")
         if self.edges is None:
             return column
         bins = nw.sum_horizontal(*[(column > edge).cast(nw.Int32) for edge in self.edges])
@@ -138,13 +146,16 @@ class Tallies:
         return result
 
     def quantiles(self, names: Sequence[str], shares: FloatArray) -> dict[str, list[float]]:
-        """Of the finite numbers of columns; of a file roughly, from some records of each batch."""
+        """Of the finite numbers of columns, or microseconds; of a file roughly, from some of a batch."""
         import narwhals as nw
 
         pooled: dict[str, list[FloatArray]] = {name: [] for name in names}
         for part in self._parts() if names else ():
             for name in names:
-                finite = part.select(v=nw.col(name).cast(nw.Float64)).filter(nw.col("v").is_finite())
+                column = nw.col(name)
+                if self.schema[name].is_temporal():
+                    column = column.dt.timestamp("us")
+                finite = part.select(v=column.cast(nw.Float64)).filter(nw.col("v").is_finite())
                 if self.is_lazy:
                     asked = [nw.col("v").quantile(q, "linear").alias(f"q{i}") for i, q in enumerate(shares)]
                     row = run_lazily(finite.select(*asked))
@@ -207,52 +218,24 @@ def _plain_table(table: Any) -> Any:
     return table.unify_dictionaries()
 
 
-#: How whole numbers and numbers are written in a CSV file; 007 is a text.
-_WHOLE = r"^[+-]?(0|[1-9][0-9]{0,17})$"
-_NUMBER = r"^[+-]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
-
-
 def file_tallies(table: TableFile, report: Report | None = None) -> Tallies:
     """Of a CSV or Parquet file, which is read batch by batch, a few times.
 
-    Columns of a CSV file that hold nothing but numbers are numbers. `report` is called with what was read and
-    what there is, at each reading anew.
+    Columns of a CSV file that hold nothing but numbers, dates or times have these types, as where it is
+    protected. `report` is called with what was read and what there is, at each reading anew.
     """
     import narwhals as nw
     import pyarrow as pa
 
-    types = _written_types(table, report) if isinstance(table, CsvFile) else {}
+    types: dict[str, Any] = {}
+    if isinstance(table, CsvFile):
+        for batch in table.batches(letters=table.columns, report=report):
+            guessed_types(batch, table, types)
+        # A batch in which all values are missing shows no type; nor does a column without any.
+        types = {name: types.get(name, pa.string()) for name in table.columns}
 
     def parts() -> Iterable[Any]:
         for batch in table.batches(letters=table.columns, report=report):
-            columns = {
-                name: _read(column, types[name]) if name in types else column
-                for name, column in zip(batch.schema.names, batch.columns, strict=True)
-            }
-            yield nw.from_native(_plain_table(pa.table(columns)))
+            yield nw.from_native(_plain_table(typed(pa.Table.from_batches([batch]), table, types)))
 
     return Tallies(parts)
-
-
-def _written_types(table: TableFile, report: Report | None) -> dict[str, Any]:
-    """The columns of texts that are numbers, and which kind; one of missing values only is neither."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    open_ = {name: [_WHOLE, _NUMBER] for name in table.columns}
-    seen: set[str] = set()
-    for batch in table.batches(letters=table.columns, report=report):
-        for name, patterns in list(open_.items()):
-            texts = pc.utf8_trim_whitespace(batch.column(name).drop_null())
-            if len(texts):
-                seen.add(name)
-                fits = [one for one in patterns if pc.all(pc.match_substring_regex(texts, one)).as_py()]
-                open_[name] = fits
-    types = {_WHOLE: pa.int64(), _NUMBER: pa.float64()}
-    return {name: types[fits[0]] for name, fits in open_.items() if fits and name in seen}
-
-
-def _read(texts: Any, kind: Any) -> Any:
-    import pyarrow.compute as pc
-
-    return pc.cast(pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^\+", ""), kind)
