@@ -1,5 +1,7 @@
 """The kinds of mechanism that can be audited, and the work that an audit is cut into."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
@@ -9,6 +11,7 @@ from privacyfunnel.auditing import KnownDensity, nearest_neighbours
 from privacyfunnel.auditing.attacks import Piece, run_pieces
 from privacyfunnel.auditing.inputs import Given, release_of
 from privacyfunnel.errors import InvalidInputError, UnknownLetterError
+from privacyfunnel.report.card import save_card
 
 OPTIONS = {"adversaries": [nearest_neighbours()], "n_jobs": 1}
 
@@ -142,3 +145,49 @@ def test_no_seed_of_a_release_is_told():
         assert described.startswith("Encoder(")
         assert described.endswith(")")
         assert "(," not in described
+
+
+SECRETS = ("77123", "qwertz", "zuiop")
+
+
+class Told(BaseEstimator):
+    """Has seeds, and places on the disk under names of all kinds."""
+
+    def __init__(self, n_components=2, release_state=None, random_state=None, checkpoint=None, start=None):
+        self.n_components, self.checkpoint, self.start = n_components, checkpoint, start
+        self.release_state, self.random_state = release_state, random_state
+
+    def transform(self, X):
+        return np.asarray(X)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"release_state": 77123, "random_state": 77123},
+        {"random_state": np.random.RandomState(77123), "checkpoint": "/home/qwertz/zuiop.pt"},
+        {"random_state": [77123, 77123], "checkpoint": "zuiop (1), 'new'.pt"},
+        {"checkpoint": Path("/home/qwertz/of this zuiop/with a rather long name/and another one/checkpoint")},
+        {"checkpoint": "/home/qwertz/of this zuiop/with a rather long name/and another one/checkpoint"},
+        {"start": "C:\\qwertz\\zuiop", "release_state": 77123},
+        {"start": [Path("qwertz/zuiop"), "qwertz/zuiop"]},
+        {"start": list(range(10**6, 10**6 + 30)), "random_state": int("77123" * 150)},
+        {"start": Told(9, 77123, checkpoint="qwertz/zuiop")},
+    ],
+)
+def test_neither_seeds_nor_places_are_in_anything_of_a_report(settings, tmp_path):
+    """Also where codes are given: with the encoder and its seed anybody could make them again."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    mechanism, y = Told(n_components=5, **settings), np.arange(60) % 2
+    for given in ({}, {"Z": X}):
+        report = pf.audit(mechanism, X, y, **OPTIONS, **given)
+        told = report.meta["mechanism"]
+        assert told.startswith("Told(n_components=5")
+        assert told.endswith(")")
+        report.save(tmp_path / "report.html")
+        report.save(tmp_path / "report.json")
+        save_card(report, tmp_path / "card.md")
+        for file in tmp_path.iterdir():
+            assert [one for one in SECRETS if one in file.read_text()] == [], file
+        assert "state" not in told
+        assert "checkpoint" not in told

@@ -20,7 +20,7 @@ from ..progress import progress_bar, say_first
 from .adversaries.clustering import import_umap
 from .attacks import Attack, Found, expected_seconds, run_pieces
 from .findings import About
-from .inputs import Given, Settings, Table, read_input
+from .inputs import Given, Settings, Table, described, read_input
 from .measures.bits import marked_short
 from .measures.certified import joint_certificate
 from .measures.kept import KeptColumn, as_kept
@@ -286,12 +286,12 @@ def _described(
     """The `meta` of a report, in JSON types; `trained_on` is the share of the records that is known to have
     trained the mechanism, None where nobody knows; `fresh` who says that they had no part in it."""
     known = given is None and joint is not None and joint.n_samples is None
-    described = repr(mechanism) if given is None else given.release.description
+    description = described(mechanism) if given is None else given.release.description
     attributes = [] if given is None else [one.describe() for one in given.attributes]
     open_ = [TRAINED_ON] if trained_on is None and not fresh else []
     meta: dict[str, Any] = {
         "name": name or (type(mechanism).__name__ if mechanism is not None else "released codes"),
-        "mechanism": described,
+        "mechanism": description,
         "n_records": given.n if given is not None else None if joint is None else joint.n_samples,
         "from_joint": given is None,
         "attributes": attributes,

@@ -205,7 +205,7 @@ def release_of(mechanism: Any, X: Any) -> Release:
     """
     if isinstance(mechanism, TableMechanism):
         return _table_release(mechanism, X)
-    description = without_seeds(" ".join(repr(mechanism).split()))
+    description = described(mechanism)
     decode = getattr(mechanism, "inverse_transform", None)
     if getattr(mechanism, "decoder_needs_private", False) or not getattr(mechanism, "has_decoder", True):
         decode = None
@@ -240,9 +240,33 @@ def release_of(mechanism: Any, X: Any) -> Release:
     )
 
 
+def described(mechanism: Any) -> str:
+    """A mechanism as a report names it: its settings, without seeds and places on the disk."""
+    # Estimators at whatever length: where scikit-learn cuts a seed in two, half of it would stay.
+    shortens = getattr(type(mechanism).__repr__, "__module__", "") == "sklearn.base"
+    text = mechanism.__repr__(N_CHAR_MAX=math.inf) if shortens else repr(mechanism)
+    return without_seeds(" ".join(text.split()))
+
+
+#: A text in quotation marks; a long one comes in several parts, mostly within parentheses.
+_TEXT = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+_TEXTS = rf"b?(?:{_TEXT}(?: {_TEXT})*|\({_TEXT}(?: {_TEXT})*\))"
+_INNER = rf"\((?:{_TEXT}|[^()'\"]|\((?:{_TEXT}|[^()'\"])*\))*\)"
+_VALUE = rf"(?:{_TEXTS}|[^,()\[\]'\"]*(?:{_INNER}|\[[^\[\]]*\])?(?: at 0x\w+)?)"
+#: Settings that hold a seed or a place, by their names.
+_SECRET = re.compile(rf",? ?\b\w*(?:_state|seed|checkpoint|path|folder|directory)={_VALUE}")
+#: Places under any name: a path, or a text with a slash or a drive in it.
+_PLACE = re.compile(rf"\w*Path\({_TEXTS}\)|{_TEXT}(?: {_TEXT})*")
+
+
 def without_seeds(description: str) -> str:
-    """The description of a mechanism without its seeds: they would undo the noise of a release."""
-    return re.sub(r",? ?\w+_state=[^,()]*(\([^()]*\))?", "", description).replace("(, ", "(")
+    """The description of a mechanism without its seeds, which would undo the noise of a release, and
+    without places on the disk, which tell who made it and where."""
+
+    def hidden(found: re.Match[str]) -> str:
+        return "'…'" if "Path(" in found[0] or re.search(r"[/\\]", found[0]) else found[0]
+
+    return _PLACE.sub(hidden, _SECRET.sub("", description)).replace("(, ", "(")
 
 
 def _user_density(mechanism: KnownDensity, X: Any) -> Callable[[FloatArray, IntArray], FloatArray]:
@@ -269,7 +293,7 @@ def _table_release(mechanism: TableMechanism, X: Any) -> Release:
     def draw(rng: np.random.Generator) -> Table:
         return Table.of_symbols(symbols.find_all(mechanism.release(known, rng)), mechanism.n_z)
 
-    return Release(repr(mechanism), draw, letters=rows)
+    return Release(described(mechanism), draw, letters=rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +365,7 @@ def read_input(
     if Z is None:
         release = release_of(mechanism, X)
     else:
-        release = Release("codes that were released elsewhere" if mechanism is None else repr(mechanism))
+        release = Release("codes that were released elsewhere" if mechanism is None else described(mechanism))
     tables = {
         key: None if value is None else Table.of(value, key) for key, value in (("Z", Z), ("X_hat", X_hat))
     }
