@@ -42,9 +42,7 @@ def draw(found: dict[str, pf.Frontier], folder: Path) -> None:
     for ax in (small.subplots(), plane):
         plot_frontier(found, ax=ax)
         places = [(p.utility, p.leakage) for p in found["deterministic"].points]
-        ax.plot(
-            *np.transpose(places), "D", color=colours["deterministic"], markersize=5, zorder=6, clip_on=False
-        )
+        ax.plot(*np.transpose(places), "D", c=colours["deterministic"], ms=5, zorder=6, clip_on=False)
     for name, front in found.items():
         above = [front.leakage_at(u) - (found["exact"].lower_bound_at(u) or 0.0) for u in at]
         excess.semilogy(at, above, color=colours[name], linewidth=1.3)
