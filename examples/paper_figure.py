@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import privacyfunnel as pf
-from privacyfunnel.plotting import COLOURS, plot_frontier, save_figure
+from privacyfunnel.plotting import COLOURS, looks, plot_frontier, save_figure
 
 PARTITIONS = ([0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 1, 2])
 
@@ -38,13 +38,14 @@ def draw(found: dict[str, pf.Frontier], folder: Path) -> None:
     at = np.linspace(0, found["exact"].max_utility, 400)
     small, large = (Figure(figsize=(width, 3.7), layout="constrained") for width in (5.2, 9.6))
     plane, excess = large.subplots(1, 2)
+    colours = {name: COLOURS[look] for name, look in zip(found, looks(list(found)), strict=True)}
     for ax in (small.subplots(), plane):
         plot_frontier(found, ax=ax)
         places = [(p.utility, p.leakage) for p in found["deterministic"].points]
-        ax.plot(*np.transpose(places), "D", color=COLOURS[3], markersize=5, zorder=6, clip_on=False)
-    for colour, front in zip(COLOURS, found.values(), strict=False):
+        ax.plot(*np.transpose(places), "D", c=colours["deterministic"], ms=5, zorder=6, clip_on=False)
+    for name, front in found.items():
         above = [front.leakage_at(u) - (found["exact"].lower_bound_at(u) or 0.0) for u in at]
-        excess.semilogy(at, above, color=colour, linewidth=1.3)
+        excess.semilogy(at, above, color=colours[name], linewidth=1.3)
     excess.set(xlabel="utility  $I(Z;X)$  [bit]", ylabel="leakage above the proved bound  [bit]")
     excess.set(xlim=(0, at[-1]), ylim=(3e-7, 0.2))
     save_figure(small, folder / "information-plane.png", dpi=140)

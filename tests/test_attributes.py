@@ -177,15 +177,15 @@ MISSING = {
 def test_a_missing_value_gets_one_sentence_everywhere(given, records):
     from privacyfunnel.learned import Funnel
 
-    sentence = "private y: row 2 is missing; give it a class of its own, or drop the record."
-    for refuse in (
-        lambda: read_attributes(given(), 4),
-        lambda: Funnel(2, **TINY).fit(records[:4], given()),
-        lambda: pf.audit(Z=records[:4], private=given(), **QUICK),
+    sentence = "row 2 is missing; give it a class of its own, or drop the record."
+    for called, refuse in (
+        ("private y", lambda: read_attributes(given(), 4)),
+        ("private", lambda: Funnel(2, **TINY).fit(records[:4], given())),
+        ("private y", lambda: pf.audit(Z=records[:4], private=given(), **QUICK)),
     ):
         with pytest.raises(InvalidInputError) as error:
             refuse()
-        assert str(error.value) == sentence
+        assert str(error.value) == f"{called}: {sentence}"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from strategies import channels, joints
 
+import privacyfunnel as pf
 from privacyfunnel.errors import FileFormatError, InfeasibleError, InvalidInputError
 from privacyfunnel.information import utility_and_leakage
 from privacyfunnel.joint import Joint
@@ -225,6 +226,17 @@ def test_lower_bound_is_the_highest_line_and_never_negative(frontier):
         max(frontier.max_utility - 2, 0.1 * frontier.max_utility - 0.05)
     )
     assert Frontier(bare((1, 1))).lower_bound_at(0.5) is None
+
+
+@pytest.mark.parametrize("p", [np.full((3, 2), 1 / 6), [[0.5], [0.5]], [[0.4, 0.6]]])
+def test_where_x_tells_nothing_no_leakage_is_proved(p):
+    """Independent values, one private letter, one public letter: whatever is kept, nothing need be told."""
+    joint = Joint(np.array(p))
+    front = pf.frontier(joint, method="exact", n_points=4, rng=0)
+    for utility in (0.0, joint.entropy_x / 2, joint.entropy_x):
+        assert front.lower_bound_at(utility) == 0.0
+        assert front.leakage_at(utility) == pytest.approx(0.0, abs=1e-12)
+    assert {bound for _, bound in front.proved()} == {0.0}
 
 
 def test_select_and_merge_take_apart_and_put_together(frontier, joint):

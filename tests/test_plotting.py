@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import privacyfunnel as pf
+from privacyfunnel.discrete.methods import METHODS
 from privacyfunnel.errors import DataFileError, InvalidInputError, MissingDependencyError
 from privacyfunnel.joint import Joint
-from privacyfunnel.plotting import COLOURS, plain, plot_frontier, save_figure
+from privacyfunnel.plotting import COLOURS, METHOD_LOOKS, looks, plain, plot_frontier, save_figure
 from privacyfunnel.tradeoff import Frontier, TradeoffPoint
 
 JOINT = Joint(np.array([[0.3, 0.05], [0.05, 0.3], [0.1, 0.2]]))
@@ -225,3 +226,27 @@ def test_drawing_leaves_global_state_alone_and_importing_stays_light():
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+
+
+def colour_of(figure, name: str) -> str:
+    (found,) = {line.get_color() for line in figure.axes[0].get_lines() if line.get_label() == name}
+    return found
+
+
+def test_a_method_has_one_colour_in_every_figure():
+    assert set(METHOD_LOOKS) == set(METHODS) - {"auto"}
+    assert len(METHOD_LOOKS) == len(COLOURS)
+    points = [TradeoffPoint(0.5, 0.1, "one")]
+    names = ["another", "greedy", "dca-ridge", "a third"]
+    both = plot_frontier({name: Frontier.for_joint(JOINT, points) for name in names})
+    alone = plot_frontier({"dca-ridge": Frontier.for_joint(JOINT, points)})
+    assert colour_of(both, "dca-ridge") == colour_of(alone, "dca-ridge")
+    assert len({colour_of(both, name) for name in names}) == len(names)
+    assert looks(["dca", "dca", *"abcdefg"]) == [1, 0, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_one_public_letter_is_said_once_and_no_curve_is_listed():
+    joint = Joint(np.array([[0.4, 0.6]]))
+    figure = plot_frontier(pf.frontier(joint, method=["exact", "dca"], n_points=2, rng=0))
+    assert legend(figure) == []
+    assert [text.get_text() for text in figure.axes[0].texts] == ["X has one value: there is nothing to keep"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ class Comparison:
         CPU seconds of each, of all its threads, without compilation.
     utilities : tuple of float
         Where the table compares, in bits.
+    starts : dict of method to int
+        Random starts of each setting, of the methods that have some: more of them find no more leakage.
     """
 
     joint: Joint
@@ -41,6 +43,7 @@ class Comparison:
     settings: Mapping[str, str]
     seconds: Mapping[str, float]
     utilities: tuple[float, ...]
+    starts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -117,7 +120,10 @@ class Comparison:
         if others:
             found += f", {others[0]} {_percent(told[others[0]])}"
         if len(others) > 1 and told[others[-1]] > told[others[0]]:
-            found += f" and {others[-1]}, the furthest from it, {_percent(told[others[-1]])}"
+            # Which one it is depends on the draw of its starts, where these are few.
+            n = self.starts.get(others[-1])
+            at = "" if n is None else f" at {n} random start{'s' * (n != 1)} a setting"
+            found += f" and {others[-1]}, the furthest from it{at}, {_percent(told[others[-1]])}"
         return (
             f"A release that keeps half of {x} must give away at least {_percent(least)} of what {x} tells "
             f"about {y}{where}, which is proved; {found}."

@@ -9,6 +9,7 @@ import io
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from os import PathLike, fspath
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 # yellow, too faint for a line on white, is replaced by wine. Markers repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#882255", "#222222")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Each method has a colour and a marker of its own in every figure; other curves have those that are left.
+METHOD_LOOKS = ("exact", "dca", "dca-ridge", "dca-sparse", "splitting", "em", "greedy", "submodular")
 INK, FAINT = "#222222", "#8a8a8a"
 WHITE_EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 _SHADE = "#ececec"
@@ -95,10 +98,23 @@ def plot_frontier(
     shown = [frontier for _, frontier in curves]
     _draw_bound(ax, shown)
     _draw_limits(ax, shown)
-    for number, ((name, frontier), place) in enumerate(zip(curves, _coinciding(shown), strict=True)):
-        _draw_curve(ax, name, frontier, number, len(curves), place, points)
+    for number, ((name, frontier), place, look) in enumerate(
+        zip(curves, _coinciding(shown), looks([name for name, _ in curves]), strict=True)
+    ):
+        _draw_curve(ax, name, frontier, number, len(curves), place, points, look)
     _finish(ax, title, shown[0], beneath=own)
     return figure_of(ax)
+
+
+def looks(names: Sequence[str]) -> list[int]:
+    """For each curve of a figure the number of its colour and marker: a method has its own everywhere.
+
+    Numbers from `len(COLOURS)` on are of further curves, which have the same colours and broken lines.
+    """
+    own = {name: METHOD_LOOKS.index(name) for name in names if name in METHOD_LOOKS}
+    taken = set(own.values())
+    free = (number for number in count() if number not in taken)
+    return [own.pop(name) if name in own else next(free) for name in names]
 
 
 def save_figure(figure: Figure, path: str | PathLike[str], *, dpi: float = 200) -> None:
@@ -231,8 +247,9 @@ def _draw_curve(
     n_curves: int,
     place: tuple[int, int],
     points: bool,
+    look: int,
 ) -> None:
-    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    colour, marker = COLOURS[look % len(COLOURS)], MARKERS[look % len(MARKERS)]
     corners = frontier.envelope()
     found = [p for p in corners[1:] if not _is_identity(p, frontier)]
     # Earlier curves are wider and have larger marks, and all marks lie above all lines, so that what a later
@@ -240,7 +257,7 @@ def _draw_curve(
     earlier = (n_curves - 1 - number) / max(n_curves - 1, 3)
     width, mark = 1.3 + 1.3 * earlier, 4.6 + 2.4 * earlier
     order = number / n_curves
-    own: Any = "-" if number < len(COLOURS) else (0, (4, 1.5))
+    own: Any = "-" if look < len(COLOURS) else (0, (4, 1.5))
     dashes = own
     edge: dict[str, Any] = dict(WHITE_EDGE)
     which, same = place
@@ -258,7 +275,7 @@ def _draw_curve(
         ax.scatter(*_places(others), s=8, marker=marker, rasterized=len(others) > 500, **faint)
     line: dict[str, Any] = {"color": colour, "linewidth": width, "linestyle": dashes}
     ax.plot(*_places(corners), solid_joinstyle="round", clip_on=False, zorder=3 + order, **line)
-    look: dict[str, Any] = {"marker": marker, "markersize": mark, **edge}
+    marks: dict[str, Any] = {"marker": marker, "markersize": mark, **edge}
     ax.plot(
         *_places(found),
         color=colour,
@@ -268,10 +285,10 @@ def _draw_curve(
         markevery=None if len(found) <= 12 else (0.02 * (number % 5), 0.1),
         clip_on=False,
         zorder=4 + order,
-        **look,
+        **marks,
     )
-    if name:
-        ax.plot([], [], label=name, **{**line, "linestyle": own}, **look)
+    if name and len(corners) > 1:  # where X has one value there is no curve to tell apart
+        ax.plot([], [], label=name, **{**line, "linestyle": own}, **marks)
 
 
 def _places(points: Sequence[TradeoffPoint]) -> tuple[list[float], list[float]]:
@@ -295,6 +312,11 @@ def _draw_limits(ax: Axes, frontiers: Sequence[Frontier]) -> None:
         if max(abs(other.entropy_x - right), abs(other.mutual_information - top)) > 1e-9:
             return
     thin: dict[str, Any] = {"color": FAINT, "linewidth": 0.7, "zorder": 1.0}
+    if right <= 0:
+        ax.plot([0], [top], marker="o", markersize=4, color=INK, linestyle="none", zorder=5, clip_on=False)
+        label_line(ax, "X has one value: there is nothing to keep", top, (8, 4), va="bottom", ha="left")
+        ax.set(xlim=(0, 1.0), ylim=(top, top + 1.0))
+        return
     ax.axvline(right, linestyle=(0, (1, 2)), **thin)
     ax.axhline(top, linestyle=(0, (1, 2)), **thin)
     least = first.least_leakage
@@ -306,7 +328,7 @@ def _draw_limits(ax: Axes, frontiers: Sequence[Frontier]) -> None:
     told = "$I(X;Y)$" if scale.leakage == "information" and not scale.budgets else "from $X$ itself"
     label_line(ax, f"{most} = {right:.4g}", right, (3, 4), va="bottom", ha="left", zorder=6, **upright)
     label_line(ax, f"{told} = {top:.4g}", top, (4, 3), va="bottom", ha="left", zorder=6)
-    ax.set_xlim(0, right * 1.06 if right > 0 else 1.0)
+    ax.set_xlim(0, right * 1.06)
     room = top - least
     ax.set_ylim(max(least - 0.1 * room, 0.0), top + 0.10 * room if room > 0 else top + 1.0)
 
@@ -318,6 +340,8 @@ def _draw_bound(ax: Axes, frontiers: Sequence[Frontier]) -> None:
         return
     frontier = max(bounded, key=lambda f: len(f.support_lines))
     end = frontier.max_utility if frontier.entropy_x is None else frontier.entropy_x
+    if end <= 0:
+        return
     at = np.linspace(0, end, 513)
     floor = [frontier.lower_bound_at(min(u, frontier.max_utility)) or 0.0 for u in at]
     label = _BACKGROUND[2 if frontier.scope else 1]

@@ -372,19 +372,25 @@ class Frontier:
         """A proved lower bound on the leakage of every mechanism (of `scope`) with this utility; None without
         one."""
         at = self._check_utility(utility, "lower_bound_at")
-        if not self.support_lines:
+        if not self._is_bounded:
             return None
         # A release with more utility than asked is allowed, so a falling line bounds by its lowest value.
         end = self.max_utility if self.entropy_x is None else self.entropy_x
         lines = (value + min(beta * at, beta * end) for beta, value in self.support_lines)
-        return max(self.least_leakage, *lines)
+        return max([self.least_leakage, *lines])
+
+    @property
+    def _is_bounded(self) -> bool:
+        """Whether something is proved: by lines, or because X itself tells no more than saying nothing."""
+        whole = self.mutual_information
+        return bool(self.support_lines) or (whole is not None and whole <= self.least_leakage + ROUNDING)
 
     def proved(self) -> list[tuple[float, float]]:
         """The corners (utility, leakage) of `lower_bound_at`, by rising utility; none without a proof.
 
         Between two of them a straight line is exactly what is proved.
         """
-        if not self.support_lines:
+        if not self._is_bounded:
             return []
         most = self.max_utility
         end = most if self.entropy_x is None else self.entropy_x

@@ -121,6 +121,10 @@ def test_the_sentence_has_the_numbers_of_the_curves(paper: pf.Comparison) -> Non
     told = {name: front.leakage_at(half) for name, front in paper.fronts.items()}
     last = max(told, key=told.__getitem__)
     assert f"{100 * told[last] / joint.mutual_information:.1f} %." in paper.summary
+    random = {"dca", "dca-ridge", "dca-sparse", "splitting", "em"}
+    assert set(paper.starts) == random & set(paper.methods)
+    if last in random:
+        assert f"{last}, the furthest from it at {paper.starts[last]} random start" in paper.summary
 
 
 def test_results_do_not_depend_on_workers_nor_on_the_company() -> None:
