@@ -178,6 +178,11 @@ def _at_least(findings: Sequence[Finding], quantity: str, name: str, limit: floa
         return _not_measured(name, limit, f"{what} was not measured")
     low, i = min(lows)
     passed = low >= limit
+    if passed and any(one.kind == "upper bound" for one in measured):
+        # The smallest of all is no larger than the smallest that somebody found, and may be much smaller.
+        return _not_measured(
+            name, limit, f"{what} was not measured, only the regions and values that were tried"
+        )
     verdict = f"Passed: {what} is at least" if passed else f"Failed: {what} may be as low as"
     sentence = f"{verdict} {_least(low, measured[i])} where {limit:g} was asked for."
     return Verdict(name, limit, low, passed, False, sentence, measured[i])
