@@ -172,7 +172,7 @@ class AuditReport:
         Parameters
         ----------
         max_success : float, optional
-            The most that any adversary tried may reach, as a share.
+            The most that any adversary tried may reach, as a share: 0.9 for 90 %.
         max_leakage : float, optional
             Bits.
         min_psnr : float, optional
