@@ -59,12 +59,21 @@ def test_every_file_has_its_numbers() -> None:
         assert {file.stem for file in (PREVIOUS / kind).iterdir()} == EXPECTED[kind].keys()
 
 
+REGIONS_ONLY = (
+    "Failed: the smallest group was not measured, only the regions and values that were tried, so nothing "
+    "says that it keeps 2."
+)
+
+
 @pytest.mark.parametrize(("kind", "name"), FILES)
 def test_files_give_back_what_they_held(kind: str, name: str) -> None:
     expected = EXPECTED[kind][name]
     for verdict in expected.get("verdicts", []):
         # Parts of a record are no longer told.
         verdict[3] = re.sub(r"(\d+)\.\d+ records", r"\1 records", verdict[3])
+        # Of numbers the regions that were found say nothing about smaller groups.
+        if verdict[0] == "min_group" and re.search("at least (35|28) records", verdict[3]):
+            verdict[1:] = [False, False, REGIONS_ONLY]
     loaded = pf.load(PREVIOUS / kind / f"{name}.json")
     assert_agrees(as_json(FACTS[kind](loaded)), expected, rel=1e-12, abs=1e-15)
 

@@ -281,6 +281,33 @@ def test_the_gate_counts_whole_records(low, limit, passed, words):
     assert words in verdict.sentence
 
 
+@pytest.mark.parametrize(
+    ("name", "limit", "words"),
+    [
+        ("max_success", 90, "a share between 0 and 1, such as 0.9; it is 90"),
+        ("max_success", -0.1, "at least 0; it is -0.1"),
+        ("max_success", "0.9", "must be a finite number"),
+        ("max_success", math.nan, "must be a finite number"),
+        ("max_leakage", -1, "at least 0; it is -1"),
+        ("max_leakage", "1", "must be a finite number"),
+        ("max_lift", math.inf, "must be a finite number"),
+        ("max_lift", [1], "must be a finite number"),
+        ("min_group", True, "must be a finite number"),
+        ("min_psnr", "20", "must be a finite number"),
+    ],
+)
+def test_a_limit_that_cannot_be_meant_is_refused(name, limit, words):
+    with pytest.raises(InvalidInputError, match=words) as error:
+        REPORT.gate(**{name: limit})
+    assert error.value.names == (name,)
+    assert "\n" not in str(error.value)
+
+
+def test_limits_may_be_numbers_of_numpy_and_psnr_below_zero():
+    assert REPORT.gate(max_success=np.float32(1))[0].passed
+    assert REPORT.gate(min_psnr=-5)[0].passed
+
+
 def test_an_upper_bound_within_the_limit_proves_it():
     bound = Finding("leakage", 0.3, "upper bound", "bits", "certificate", interval=(0.0, 0.3))
     verdict = AuditReport((*REPORT.findings, bound)).gate(max_leakage=0.4)[0]

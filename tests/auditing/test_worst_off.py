@@ -72,9 +72,41 @@ def test_nobody_is_worst_off_where_nothing_is_told():
     for Z in (rng.normal(size=(N, 2)), rng.integers(0, 3, N)):
         report = pf.audit(Z=Z, private=y, **FAST)
         assert report.gate(max_lift=0.8)[0].passed
-        assert report.gate(min_group=100)[0].passed
+        assert report.gate(min_group=100)[0].passed == (Z.ndim == 1)  # of numbers it cannot be measured
         for one in report.find("lift"):
             assert one.low < 0.1
+
+
+def unique_to_each():
+    rng, y = coins()
+    return rng.permutation(N).astype(float)[:, None], y
+
+
+def far_from_the_rest():
+    rng = np.random.default_rng(0)
+    y, Z = rng.integers(0, 2, 3000), rng.normal(size=(3000, 2))
+    few = rng.choice(3000, 9, replace=False)
+    Z[few, 0] = 100 + 1000 * y[few]
+    return Z, y
+
+
+def a_column_of_few_values():
+    rng, y = coins()
+    return np.column_stack([rng.normal(size=N), rng.integers(0, 2, N)]), y
+
+
+@pytest.mark.parametrize(
+    "records",
+    [unique_to_each, far_from_the_rest, a_column_of_few_values],
+    ids=["unique to each person", "nine people far from the rest", "beside a column of few values"],
+)
+def test_groups_that_could_not_be_measured_do_not_pass(records):
+    Z, y = records()
+    report = pf.audit(Z=Z, private=y, **FAST)
+    for limit in (2, 5, 100):
+        (verdict,) = report.gate(min_group=limit)
+        assert not verdict.passed
+        assert "not measured, only the regions and values" in verdict.sentence or verdict.value < limit
 
 
 def test_the_lift_of_symbols_against_its_definition():

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..checks import finite_number, shown
+from ..errors import InvalidInputError
 from .findings import ENTROPY, Finding
 
 #: What sentences call a quantity, where not by its name.
@@ -50,7 +52,7 @@ class Verdict:
 
 def judge(findings: Sequence[Finding], **limits: float | None) -> tuple[Verdict, ...]:
     """A verdict for each limit that is given; see `AuditReport.gate`."""
-    kept = {name: limit for name, limit in limits.items() if limit is not None}
+    kept = {name: _checked(name, limit) for name, limit in limits.items() if limit is not None}
     verdicts = [
         _worst(findings, quantity, kept[f"max_{quantity}"])
         for quantity in ("success", "leakage", "lift")
@@ -62,6 +64,18 @@ def judge(findings: Sequence[Finding], **limits: float | None) -> tuple[Verdict,
         if name in kept
     ]
     return tuple(verdicts)
+
+
+def _checked(name: str, limit: Any) -> float:
+    """The limit as a number that it can be: a share of 90 would pass whatever was found."""
+    if name == "max_success":
+        number = finite_number(name, limit, 0)
+        if number > 1:
+            raise InvalidInputError(
+                f"{name} is a share between 0 and 1, such as 0.9; it is {shown(limit)}.", names=(name,)
+            )
+        return number
+    return finite_number(name, limit, -1000 if name == "min_psnr" else 0)
 
 
 def _worst(findings: Sequence[Finding], quantity: str, limit: float) -> Verdict:
@@ -178,6 +192,11 @@ def _at_least(findings: Sequence[Finding], quantity: str, name: str, limit: floa
         return _not_measured(name, limit, f"{what} was not measured")
     low, i = min(lows)
     passed = low >= limit
+    if passed and any(one.kind == "upper bound" for one in measured):
+        # The smallest of all is no larger than the smallest that somebody found, and may be much smaller.
+        return _not_measured(
+            name, limit, f"{what} was not measured, only the regions and values that were tried"
+        )
     verdict = f"Passed: {what} is at least" if passed else f"Failed: {what} may be as low as"
     sentence = f"{verdict} {_least(low, measured[i])} where {limit:g} was asked for."
     return Verdict(name, limit, low, passed, False, sentence, measured[i])

@@ -172,7 +172,7 @@ class AuditReport:
         Parameters
         ----------
         max_success : float, optional
-            The most that any adversary tried may reach, as a share.
+            The most that any adversary tried may reach, as a share: 0.9 for 90 %.
         max_leakage : float, optional
             Bits.
         min_psnr : float, optional
@@ -180,7 +180,8 @@ class AuditReport:
         max_lift : float, optional
             Bits: the most that the release may raise anybody's likelihood of a private class.
         min_group : float, optional
-            Records that the smallest group which the release sets apart must have.
+            Records that the smallest group which the release sets apart must have. Only groups of symbols
+            can be counted: among numbers somebody may stand apart where nobody looked, so that none pass.
 
         Returns
         -------

@@ -152,6 +152,7 @@ class Groups:
     counts: FloatArray  # (n_symbols, n_classes)
     weights: FloatArray  # records that each row is worth: fewer than its sum where all are in it a bit
     spread: FloatArray  # standard deviation of each size over releases; 0 for symbols that were counted
+    in_part: bool = False  # whether something else is released beside, which sets smaller groups apart
 
     @classmethod
     def of_columns(cls, codes: FloatArray, attribute: Attribute) -> Groups | None:
@@ -165,7 +166,7 @@ class Groups:
         if not parts:
             return None
         counts = np.vstack(parts)
-        return cls(counts, counts.sum(axis=1), np.zeros(len(counts)))
+        return cls(counts, counts.sum(axis=1), np.zeros(len(counts)), in_part=True)
 
     @classmethod
     def of_symbols(cls, symbols: IntArray, attribute: Attribute) -> Groups:
@@ -204,6 +205,8 @@ def group_findings(about: About, attribute: Attribute, groups: Groups) -> list[F
     about = about.of(attribute, source=SYMBOLS)
     notes = f"Of {len(sizes)} symbols and {counts.shape[1]} classes the pair with the largest."
     lift = about.estimate("lift", max(value, 0.0), (low, high), within=(0.0, math.inf), notes=notes)
+    if groups.in_part:
+        return [lift, about.upper("group size", size, notes="Records of the rarest value of a column.")]
     if not groups.spread.any():
         return [lift, about.exact("group size", size, notes="Records of the rarest symbol.")]
     around = max(size - half, 0.0), size + half
