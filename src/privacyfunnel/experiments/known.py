@@ -228,7 +228,7 @@ def least_leakage(front: Frontier, utility: float) -> float:
 
 def figures(fronts: dict[str, Frontier], read: dict[str, dict[str, Points]]) -> dict[str, Figure]:
     """Figures 1a and 1b the paper's way for both readings, and with time sharing; all methods in a plane."""
-    from ..plotting import COLOURS, MARKERS, new_figure, plot_frontier
+    from ..plotting import COLOURS, MARKERS, looks, new_figure, plot_frontier
 
     proved = fronts["exact"].support_lines
     seen = {
@@ -236,12 +236,15 @@ def figures(fronts: dict[str, Frontier], read: dict[str, dict[str, Points]]) -> 
         for name, front in fronts.items()
     }
 
+    names = {"sparse": "dca-sparse", "ridge": "dca-ridge", "submodular": "submodular"}
+
     def drawn(title: str, first: str, second: str) -> Figure:
+        ours = looks([names[first], names[second]])
         figure, axes = new_figure((11.5, 4.0), 3)
         for ax, (reading, solvers) in zip(axes, read.items(), strict=False):
             for number, name in enumerate((first, second)):
                 shown = lowest(solvers[name])
-                marker, colour = MARKERS[number], COLOURS[number]
+                marker, colour = MARKERS[ours[number]], COLOURS[ours[number]]
                 # Hollow, so that what lies beneath is seen.
                 style: dict[str, Any] = {
                     "marker": marker,
@@ -254,7 +257,6 @@ def figures(fronts: dict[str, Frontier], read: dict[str, dict[str, Points]]) -> 
             ax.spines[["top", "right"]].set_visible(False)
             ax.legend(fontsize=8, frameon=False)
         axes[0].set_ylabel("leakage I(Z;Y) [bit]", fontsize=9)
-        names = {"sparse": "dca-sparse", "ridge": "dca-ridge", "submodular": "submodular"}
         plot_frontier({names[name]: seen[names[name]] for name in (first, second)}, axes[2])
         axes[2].set_title("corrected, with time sharing", fontsize=9.5, loc="left")
         for ax in axes[:2]:
