@@ -559,3 +559,17 @@ def test_a_share_may_be_written_in_per_cent(pfunnel: Run, people: Path, mechanis
     ended = pfunnel("audit", mechanism, "--data", people, "--quick", "--n-jobs", 1, "--max-success", "1%")
     assert ended.code == 1, ended.err
     assert "above 0.01" in ended.out
+
+
+def test_arrays_that_do_not_fit_each_other_get_one_sentence(
+    pfunnel: Run, arrays: dict[str, Any], tmp_path: Path
+) -> None:
+    for change, words in (
+        ({"x_hat": arrays["x"][:, 1:]}, "X and X_hat must hold the same numbers of each record"),
+        ({"z": np.zeros((150, 0))}, "its shape is (150, 0)"),
+    ):
+        np.savez(tmp_path / "wrong.npz", **(arrays | change))
+        ended = pfunnel("audit", tmp_path / "wrong.npz")
+        assert ended.code == 2
+        assert words in ended.err
+        assert "Traceback" not in ended.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 from pathlib import Path
 
@@ -25,6 +26,9 @@ FILES = {
     "ragged.csv": b'a,b\n1,x\n"2\n2",y\n3\n',
     "latin.csv": b"a,b\n1,x\n2,\xfc\n",
     "utf16.csv": "a,b\n1,x\n".encode("utf-16"),
+    "utf16be.csv": b"\xfe\xff" + "a,b\n1,x\n".encode("utf-16-be"),
+    "utf16.csv.gz": gzip.compress("a,b\n1,x\n".encode("utf-16")),
+    "utf32.csv": "a,b\n1,x\n".encode("utf-32"),
     "semicolon.csv": b"a;b\n1;x\n",
     "missing.csv": b'a,b\n1,x\n"",y\n',
     "twice.csv": b"a,a,b\n1,2,x\n",
@@ -44,7 +48,10 @@ BAD_FILES = [
     ("header.csv", "there are no records; pass a table with at least one row"),
     ("ragged.csv", "line 5 has 1 fields and the header has 2; correct it"),
     ("latin.csv", "line 3 is not UTF-8 text; convert the file, for example with: iconv"),
-    ("utf16.csv", "line 1 is not UTF-8 text"),
+    ("utf16.csv", "the file is UTF-16 text and must be UTF-8; convert it, for example with: iconv -f UTF-16"),
+    ("utf16be.csv", "the file is UTF-16 text"),
+    ("utf16.csv.gz", "the file is UTF-16 text"),
+    ("utf32.csv", "the file is UTF-32 text and must be UTF-8; convert it, for example with: iconv -f UTF-32"),
     ("semicolon.csv", "no column 'a'; the fields seem to be separated by ';'"),
     ("missing.csv", "missing values in column 'a' (1)"),
     ("twice.csv", "two columns are named 'a'; rename one of them"),

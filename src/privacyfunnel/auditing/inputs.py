@@ -92,6 +92,10 @@ class Table:
             )
         if values.ndim == 0:
             raise InvalidInputError(f"{name} must hold one row a record; it is a single number.")
+        if 0 in values.shape[1:]:
+            raise InvalidInputError(
+                f"{name} must hold one number or more of each record; it is an array of shape {values.shape}."
+            )
         flat = values.reshape(len(values), -1) if len(values) else values.reshape(0, 1)
         codes = as_codes(flat, name)
         return cls(codes, _symbols_of(codes), values.shape[1:])
@@ -379,6 +383,8 @@ def read_input(
     n = next(iter(sizes.values()))
     if n < 2:
         raise InvalidInputError(f"audit: there must be two records or more; there is {n}.")
+    if tables["X"] is not None and tables["X_hat"] is not None:
+        _check_copies(tables["X"], tables["X_hat"])
     told = getattr(mechanism, "attributes_", ())
     known = [one for one in told if isinstance(one, Attribute)] if isinstance(told, tuple) else []
     attributes = read_attributes(private, n, numeric=numeric, known=known, name=name)
@@ -389,6 +395,18 @@ def read_input(
     inside = {"X": X, "X_hat": X_hat, "private": private, "task": task}
     prints = _fingerprints(Z, {} if key is None else inside, key or b"")
     return Given(mechanism, release, n, tables["X"], tables["Z"], tables["X_hat"], attributes, tasks, prints)
+
+
+def _check_copies(X: Table, X_hat: Table) -> None:
+    """Reconstructions are compared with the records number by number."""
+    width = X.codes.shape[1]
+    if X_hat.codes.shape[1] != width or (width > 1 and not X.shape and not X_hat.shape):
+        given = [f"{name} of shape {(one.n, *one.shape)}" for name, one in (("X", X), ("X_hat", X_hat))]
+        raise InvalidInputError(
+            "audit: X and X_hat must hold the same numbers of each record, in two dimensions or more; they "
+            f"are {' and '.join(given)}.",
+            names=("X_hat",),
+        )
 
 
 def _fingerprints(released: Any, inside: Mapping[str, Any], key: bytes) -> dict[str, str]:

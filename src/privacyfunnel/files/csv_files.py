@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -17,6 +18,9 @@ from .base import TableFile, file_kind
 from .forms import Form
 
 _BLOCK = 1 << 21  # bytes that are parsed at a time; a record must fit
+
+# The bits of an encoding by how files in it begin; the mark of UTF-32 begins like that of UTF-16.
+_MARKS = {codecs.BOM_UTF32_LE: 32, codecs.BOM_UTF32_BE: 32, codecs.BOM_UTF16_LE: 16, codecs.BOM_UTF16_BE: 16}
 
 # What spreadsheets take for a formula when a text begins with it, also in the wide forms of East Asia.
 _FORMULA = "^[=+\\-@\\t\\r\\n＝＋－＠]"
@@ -157,6 +161,7 @@ class CsvFile(TableFile):
         """Read the file slowly, to the first line that cannot be used."""
         start = 1
         try:
+            self._refuse_utf_16()
             with self._open() as file:
                 rows = csv.reader(self._lines(file), delimiter=self.delimiter, strict=True)
                 width = 0
@@ -178,6 +183,17 @@ class CsvFile(TableFile):
             raise DataFileError(
                 f"{self.path}: cannot read the file, it may be damaged or cut short ({wrong}); {remedy}."
             ) from None
+
+    def _refuse_utf_16(self) -> None:
+        """Name the encoding that spreadsheets call "Unicode text": read as LATIN1 it becomes garbage."""
+        with self._open() as file:
+            head = file.read(4)
+        width = next((width for mark, width in _MARKS.items() if head.startswith(mark)), None)
+        if width is not None:
+            raise InvalidInputError(
+                f"{self.path}: the file is UTF-{width} text and must be UTF-8; convert it, for example with: "
+                f"iconv -f UTF-{width} -t UTF-8"
+            )
 
     def _lines(self, file: IO[bytes]) -> Iterator[str]:
         for number, line in enumerate(file, start=1):
