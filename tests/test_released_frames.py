@@ -80,6 +80,26 @@ def test_strangers_are_drawn_from_the_marginal(kind: str) -> None:
     assert chisquare([counts[z] for z in range(3)], 5000 * p_z).pvalue > 1e-6
 
 
+@pytest.mark.parametrize("keep", ["all", "key", ()])
+def test_nothing_written_beside_the_records_is_released(keep: str) -> None:
+    people = pd.DataFrame({"job": ["a", "b"] * 5, "illness": ["f", "m"] * 5, "key": range(10)})
+    people.attrs = {"made by": "Alice"}
+    mechanism = TableMechanism(np.eye(2), x_labels=["a", "b"], x_names=["job"], private_names=["illness"])
+    table = pa.Table.from_pandas(people)
+    noted = table.schema.set(2, table.schema.field("key").with_metadata({"of": "Alice"}))
+    table = table.cast(noted)
+    assert b"illness" in table.schema.metadata[b"pandas"]
+    for shuffle in (False, True):
+        released = mechanism.release_frame(table, keep=keep, shuffle=shuffle)
+        assert released.schema.metadata is None
+        assert all(field.metadata is None for field in released.schema)
+        assert released.num_rows == 10
+        frame = mechanism.release_frame(people, keep=keep, shuffle=shuffle)
+        assert frame.attrs == {}
+        assert len(frame) == 10
+    assert people.attrs == {"made by": "Alice"}
+
+
 def test_drawing_needs_the_marginal() -> None:
     mechanism = TableMechanism(np.eye(2))
     with pytest.raises(InvalidInputError, match=r"does not know P\(Z\), .* build it with marginal="):

@@ -17,7 +17,7 @@ from .alphabet import (
 )
 from .arrays import IntArray, one_generator, random_order, uniform
 from .errors import InvalidInputError, shortened
-from .frames import BACKENDS, arrow_column, make_native, native_type, without_views
+from .frames import BACKENDS, arrow_column, make_native, native_type, without_notes, without_views
 from .keys import Draws, require_person
 from .spark import is_spark, release_spark
 from .sparse import SparseChannel
@@ -124,7 +124,7 @@ def release_frame(
         result = result[random_order(len(result), generator)]
     if shuffle or keep != "all":
         result = nw.maybe_reset_index(result)
-    return result.to_native()
+    return without_notes(result.to_native())
 
 
 def _check_values(values: str, output: str, keep_public: bool) -> None:

@@ -15,6 +15,7 @@ Every exception is also the built-in that a caller would think of catching::
     PrivacyFunnelWarning (UserWarning)
     ├── ConvergenceWarning                    a solver stopped before its stop rule was met
     ├── FewRecordsWarning                     what holds for these records may not hold for new people
+    ├── RepeatedRecordsWarning                records look like several of one person each
     ├── TargetWarning                         a pipeline's target was taken for what is private
     └── TrainingRecordsWarning                an audit of records that the mechanism was trained on
 
@@ -106,6 +107,10 @@ class ConvergenceWarning(PrivacyFunnelWarning):
 
 class FewRecordsWarning(PrivacyFunnelWarning):
     """A joint was estimated from few records a letter: on new people a release may leak far more."""
+
+
+class RepeatedRecordsWarning(PrivacyFunnelWarning):
+    """Most records have an identical twin: certificates hold for one record a person, or with groups=."""
 
 
 class TargetWarning(PrivacyFunnelWarning):

@@ -108,6 +108,23 @@ def without_views(schema: Any) -> Any:
     return schema
 
 
+def without_notes(frame: Any) -> Any:
+    """The frame without what is written on it beside its records: `attrs` of pandas, metadata of pyarrow.
+
+    Whoever made the frame may have noted names of people there, and pandas notes the columns that a release
+    leaves out, with their types.
+    """
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        plain = pa.schema([field.remove_metadata() for field in frame.schema])
+        return pa.Table.from_arrays(frame.columns, schema=plain)
+    if getattr(frame, "attrs", None):
+        frame = frame.copy(deep=False)  # what was given may be the same object
+        frame.attrs = {}
+    return frame
+
+
 def arrow_column(series: Any) -> Any:
     """A column of narwhals in one piece of Arrow; None if it has no type there that can be written down."""
     import pyarrow as pa

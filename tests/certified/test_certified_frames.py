@@ -50,6 +50,20 @@ def funnel():
     return CertifiedFunnel(0.08, random_state=0).fit(people(), private="sex", task="rich")
 
 
+@pytest.mark.parametrize("records", ["columns", "typical", "symbol"])
+def test_nothing_written_beside_the_records_is_released(funnel, records):
+    frame = people(50, 1)
+    frame.attrs = {"made by": "Alice"}
+    table = pa.Table.from_pandas(frame)
+    for keep in ((), ("name",)):
+        assert funnel.release(frame, records=records, keep=keep).attrs == {}
+        released = funnel.release(table, records=records, keep=keep)
+        if isinstance(released, pa.Table):
+            assert released.schema.metadata is None
+        else:
+            assert released.attrs == {}
+
+
 def test_a_frame_of_the_same_schema_comes_back(funnel):
     frame = people(500, 1)
     released = funnel.release(frame)

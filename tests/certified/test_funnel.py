@@ -12,7 +12,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import privacyfunnel as pf
 from privacyfunnel.certified import CertifiedFunnel
-from privacyfunnel.certified.held_out import HeldOut, coarse, group_means, weighted_auc
+from privacyfunnel.certified.cells import make_space
+from privacyfunnel.certified.held_out import HeldOut, coarse, coarse_moments, group_means, weighted_auc
 from privacyfunnel.certified.predictor import Predictor, rounded_spread
 from privacyfunnel.certified.problem import rough_bits
 from privacyfunnel.certified.reading import split_records
@@ -460,6 +461,28 @@ def test_bits_of_a_limit_on_guesses_are_none_at_chance_and_more_above_it():
         assert bits[0] == pytest.approx(0, abs=1e-12)
         assert 0 < bits[1] < bits[2]
     assert rough_bits("success", 1.0, shares) == pytest.approx(pf.entropy(shares))
+
+
+def test_the_space_of_wide_records_does_not_tell_the_last_one():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, (600, 225)).astype(float)
+    X[:, :60] += 60 * rng.integers(0, 2, (600, 1))
+    space, _ = make_space("kmeans", X, private=np.zeros(600, dtype=int), task=None, rng=rng)
+    recovered = space.origin * 600 - X[:-1].sum(axis=0)
+    assert np.abs(recovered - X[-1]).mean() > 255  # as far off as two records are
+    steps = space.directions * 2**10
+    assert np.array_equal(steps, np.rint(steps))
+    assert np.allclose(space.directions.T @ space.directions, np.eye(50), atol=0.05)
+
+
+def test_a_column_that_varies_little_keeps_a_deviation():
+    rare = np.zeros(1_000)
+    rare[:3] = 1
+    for values in (rare, rare[:40], np.random.default_rng(0).normal(size=12)):
+        mean, deviation = coarse_moments(values)
+        assert deviation > 0
+        assert abs(mean - values.mean()) <= 10 * np.ptp(values) / len(values)
+    assert coarse_moments(np.full(20, 3.0)) == (3.0, 0.0)
 
 
 def test_a_rounded_share_fits_several_counts_and_does_not_tell_the_size():

@@ -92,12 +92,12 @@ def test_points_give_every_column_the_same_weight() -> None:
     points = schema.to_points(people())
     assert points.dtype == np.float64
     assert points.shape == (N, len(schema.point_columns))
-    np.testing.assert_allclose(points.mean(axis=0), 0, atol=0.03)  # shares are told to ten records
+    np.testing.assert_allclose(points.mean(axis=0), 0, atol=0.2)  # all is told to ten records
     of_columns = Counter[str]()
     for name, variance in zip(schema.point_columns, points.var(axis=0).tolist(), strict=True):
         of_columns[name] += variance
     assert list(of_columns) == list(schema.names)
-    np.testing.assert_allclose(list(of_columns.values()), 1, atol=0.05)
+    np.testing.assert_allclose(list(of_columns.values()), 1, atol=0.25)
 
 
 def test_skewed_numbers_are_on_a_logarithmic_scale() -> None:
@@ -163,6 +163,24 @@ def test_no_rare_value_is_saved(symbols: Any) -> None:
         if column["name"] == "number"
     ]
     assert max(map(abs, ends)) < 4
+
+
+def test_moments_of_a_schema_fit_several_counts() -> None:
+    """From average and deviation of a column of zeros and ones its count would follow to the last record."""
+    told = []
+    for count in range(20, 60):
+        ill = pa.table({"ill": [1] * count + [0] * (2_000 - count)})
+        column = TableSchema.read(ill).to_dict()["columns"][0]
+        told.append((column["mean"], column["scale"]))
+    _, fitting = np.unique(told, axis=0, return_counts=True)
+    assert fitting[1:-1].min() >= 2
+    assert len(fitting) <= 6
+    ages = np.random.default_rng(0).integers(18, 90, 1_000)
+    mean = TableSchema.read(pa.table({"age": ages})).to_dict()["columns"][0]["mean"]
+    assert abs(mean * 1_000 - ages[:-1].sum() - ages[-1]) > 10
+    for last in (18, 89):  # whoever the last is, as far as the mean tells
+        again = TableSchema.read(pa.table({"age": [*ages[:-1], last]})).to_dict()["columns"][0]["mean"]
+        assert again == mean
 
 
 def test_no_rare_value_is_released() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..errors import InvalidInputError, shortened
-from .held_out import coarse, group_means, spread_of
+from .held_out import coarse, coarse_mean, group_means, spread_of
 from .predictor import ROUNDED, Predictor, rounded_spread
 from .stored import all_below, numbers_from, numbers_to
 
@@ -238,13 +238,25 @@ def make_space(
 
         n = min(COMPONENTS, points.shape[1], len(points))
         pca = PCA(n, svd_solver="covariance_eigh").fit(points)
-        space = replace(space, origin=pca.mean_, directions=np.ascontiguousarray(pca.components_.T))
+        # A rule holds both: of the exact mean, whoever knows all records but one could take away the others.
+        space = replace(space, origin=coarse_mean(points), directions=_coarse_directions(pca.components_.T))
     if task is None:
         return space, None
     predictor, predicted = Predictor.cross_fit(points, *task, rng)
     spread = float(np.sqrt(space(points).var(axis=0).sum()))
     weight = TASK_WEIGHT * (spread or 1.0) / np.sqrt(2)  # each certain prediction moves two coordinates
-    return replace(space, predictor=predictor, weight=float(weight)), predicted
+    # Two digits: the exact one would tell how far out the last record is.
+    return replace(space, predictor=predictor, weight=float(f"{weight:.1e}")), predicted
+
+
+def _coarse_directions(directions: FloatArray) -> FloatArray:
+    """Principal directions, rounded to about an eighth of what their entries usually are.
+
+    Exact, they are equations about the sum of squares, which has the last record in it. Distances between
+    records change by less than the space leaves out anyway.
+    """
+    step = 2.0 ** np.rint(np.log2(1 / (8 * np.sqrt(len(directions)))))
+    return np.ascontiguousarray(np.rint(directions / step) * step)
 
 
 def _is_clusterer(given: Any) -> bool:

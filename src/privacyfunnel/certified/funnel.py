@@ -32,6 +32,7 @@ from .rule import CertifiedRule
 from .sorting import Certifying, Counting, Sorted
 from .streamed import StreamedRead, comes_in_batches
 from .tables import ColumnTables, TableSchema
+from .twins import warn_of_twins
 from .verdict import Guess, Verdict
 
 UTILITIES = ("distance", "information", "task")
@@ -137,6 +138,8 @@ class CertifiedFunnel(PrivateAtFit, BaseEstimator):  # type: ignore[misc]
         rng = np.random.default_rng(self.random_state)
         read = (StreamedRead if comes_in_batches(X) else Read).of(X, private, task, groups, rng)
         try:
+            if groups is None:
+                warn_of_twins(read.X, read.private.values)
             self._fit_to(read, rng)
         finally:
             read.close()

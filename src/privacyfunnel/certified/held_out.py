@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
+from ..attributes import LEAST_RECORDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +141,39 @@ def coarse(means: FloatArray, sizes: IntArray, spread: FloatArray) -> FloatArray
     what a single record can move it by, where that is a value or none: it is a whole number of records. And
     multiples of a step that was computed from the size tell the size.
     """
-    widths = 2 * spread / np.maximum(sizes, 1)[:, None]
+    return in_steps(means, 2 * spread / np.maximum(sizes, 1)[:, None])
+
+
+def in_steps(values: FloatArray, widths: FloatArray) -> FloatArray:
+    """Values rounded to the power of two at or above each width; as they are where it is 0."""
     steps = 2.0 ** np.ceil(np.log2(np.where(widths > 0, widths, 1.0)))
-    return np.where(widths > 0, np.rint(means / steps) * steps, means)
+    return np.where(widths > 0, np.rint(values / steps) * steps, values)
+
+
+def coarse_mean(values: FloatArray) -> FloatArray:
+    """The average of each column, rounded to a power of two that ten records or more can move it by.
+
+    Of zeros and ones it is a count, so that the step is that of the largest value and not of a usual one.
+    """
+    return in_steps(values.mean(axis=0), LEAST_RECORDS * np.ptp(values, axis=0) / len(values))
+
+
+def coarse_moments(values: FloatArray) -> tuple[float, float]:
+    """Average and deviation of one column, as a file may tell them: both to ten records.
+
+    The deviation of two values is that of their rounded average: rounded by itself, it would tell their
+    count more closely together with this. A column that varies keeps a deviation above 0.
+    """
+    low, high, variance = values.min(), values.max(), values.var()
+    mean = coarse_mean(values)
+    reach = np.abs(values - values.mean()).max()
+    width = np.asarray(LEAST_RECORDS * np.square(reach) / len(values))
+    if np.all((values == low) | (values == high)):
+        variance = max((mean - low) * (high - mean), 0.0)
+        width = np.asarray(LEAST_RECORDS * np.square(high - low) / len(values))
+    # Of less than half a step nothing would be left: it counts as a whole one.
+    told = max(float(in_steps(variance, width)), float(in_steps(width, width)))
+    return float(mean), math.sqrt(told) if high > low else 0.0
 
 
 def weighted_auc(scores: FloatArray, counts: FloatArray) -> float:

@@ -15,6 +15,7 @@ from ..errors import FileFormatError, InvalidInputError, shortened
 from ..frames import is_time, parse_type
 from ..persistence import require
 from .categories import block_scale, in_tens, told_missing
+from .held_out import coarse_moments
 from .levels import Grid, find_levels, from_grid, grid_step, number_levels, to_grid
 
 #: Whole numbers of which at least this share is different are keys, and not released.
@@ -40,7 +41,7 @@ class NumberColumn:
     centre, spread : float, optional
         Of the signed logarithm that is taken for distances; None for none.
     mean, scale : float
-        What makes points of average 0 and variance 1; scale 0 for no points.
+        What makes points of average about 0 and variance about 1, to ten records; scale 0 for no points.
     """
 
     name: str
@@ -100,10 +101,11 @@ class NumberColumn:
         scaled = _bent(clipped, centre, spread)
         deviation = float(scaled.std())
         flat = starts.size == 1 or deviation <= 1e-9 * float(np.abs(scaled).max())
+        mean, told_deviation = coarse_moments(scaled)
         return cls(
             *(name, str(column.type), native, step, starts, stops, missing, centre, spread),
-            mean=float(scaled.mean()),
-            scale=0.0 if flat else 1 / deviation,
+            mean=mean,
+            scale=0.0 if flat else 1 / told_deviation,
         )
 
     def codes(self, column: Any, where: str) -> IntArray:
@@ -116,7 +118,7 @@ class NumberColumn:
         return np.where(gaps, self.n_values if self.missing else -1, found)
 
     def points(self, column: Any, where: str) -> FloatArray:
-        """Numbers of average 0 and variance 1, clipped to the levels, and where they are missing."""
+        """Numbers of average about 0, variance about 1, clipped to the levels, and where they are missing."""
         values = _as_numbers(self.name, column, where)
         gaps = np.isnan(values)
         parts = []

@@ -16,7 +16,7 @@ from ..alphabet import as_names, require_columns
 from ..arrays import FloatArray, IntArray, uniform
 from ..channels import posterior
 from ..errors import InvalidInputError
-from ..frames import make_frame, read_frame
+from ..frames import make_frame, read_frame, without_notes
 from ..keys import Draws, require_person
 from ..lazy import is_dask, release_dask
 from ..measured import Measured
@@ -168,7 +168,7 @@ class CertifiedRule:
             made = _column_like(X, "z", symbols)
         else:
             made = self.tables.draw(symbols, generator) if records == "columns" else self._typical(symbols)
-        return _with_kept(made, X, as_names(keep), self.private_names, self.reader.names())
+        return without_notes(_with_kept(made, X, as_names(keep), self.private_names, self.reader.names()))
 
     def release_stream(
         self,

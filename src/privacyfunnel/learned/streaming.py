@@ -14,7 +14,7 @@ from ..arrays import one_generator
 from ..errors import InvalidInputError
 from ..files import TableFile
 from ..files.records import ColumnFile
-from ..frames import read_frame
+from ..frames import read_frame, without_notes
 from ..lazy import is_dask, release_dask
 from ..spark import is_spark, release_spark
 from ..streams import open_any, write_stream
@@ -55,7 +55,7 @@ def release_frame(model: Releasing, frame: Any, keep: str | Sequence[str], rng: 
         z = model._drawn(records.to_native() if named else records.to_numpy(), rng)
     made = {c: nw.new_series(c, z[:, j], backend=data.implementation) for j, c in enumerate(codes)}
     beside = nw.maybe_reset_index(data.select(kept))
-    return nw.from_dict({**made, **{name: beside[name] for name in kept}}).to_native()
+    return without_notes(nw.from_dict({**made, **{name: beside[name] for name in kept}}).to_native())
 
 
 def _require_width(model: Releasing, names: Sequence[str], where: str) -> None:
