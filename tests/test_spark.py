@@ -132,10 +132,10 @@ def test_settings_mean_what_they_mean_elsewhere(spark_server: Any) -> None:
     assert mechanism().release_frame(frame, keep_public=True).columns == ["job", "z"]
     kept = mechanism().release_frame(strangers, keep="person", unknown="drop").collect()
     assert [row["person"] for row in kept] == [2]
-    knowing = mechanism(marginal=[0.0, 0.0, 0.0, 1.0], p_x=[0.25] * 4)
+    knowing = mechanism(marginal=[0.0, 0.0, 0.0, 1.0])
     drawn = knowing.release_frame(strangers, keep="person", unknown="draw").collect()
     assert {row["person"]: row["z"] for row in drawn}[1] == "s"
-    letters = knowing.release_frame(frame, values="draw")
+    letters = mechanism(p_x=[0.25] * 4).release_frame(frame, values="draw")
     assert letters.schema["job"].dataType == frame.schema["job"].dataType
     assert {row["job"] for row in letters.collect()} <= set(LETTERS)
     order = [row["person"] for row in knowing.release_frame(frame, keep="person", shuffle=True).collect()]

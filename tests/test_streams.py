@@ -44,7 +44,7 @@ def mechanism() -> TableMechanism:
         z_labels=["u", "v"],
         x_names=("job",),
         private_names=("sex",),
-        marginal=[0.5, 0.5],
+        marginal=[0.61, 0.39],
         p_x=[0.3, 0.3, 0.4],
     )
 

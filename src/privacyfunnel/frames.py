@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from .errors import FileFormatError, InvalidInputError, shortened
@@ -205,6 +206,23 @@ def make_native(backend: str, columns: Mapping[str, Any], natives: Mapping[str, 
     import pandas as pd
 
     return pd.DataFrame({name: _pandas_series(pd, column, natives[name]) for name, column in columns.items()})
+
+
+def check_native(backend: str, arrow: str, native: str) -> None:
+    """FileFormatError where the library of frames has no such type; one not installed is not asked."""
+    known = native in ("", "enum") if backend == "polars" else not native or backend == "pandas"
+    if backend == "pandas" and find_spec("pandas") is not None:
+        import pandas as pd
+        import pyarrow as pa
+
+        try:
+            _pandas_series(pd, pa.chunked_array([], parse_type(arrow)), native)
+        except (ImportError, MemoryError):  # types of another package, which may be there at the release
+            known = True
+        except Exception:  # whatever pandas, NumPy or a type of pandas raises
+            known = False
+    if not known:
+        raise FileFormatError(f"{backend} has no type {shortened(native)} for a column of {arrow}.")
 
 
 def _polars_series(pl: Any, name: str, column: Any, native: str) -> Any:

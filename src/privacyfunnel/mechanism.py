@@ -42,6 +42,9 @@ Rng = int | np.random.Generator | None
 # The most symbols, and nonzeros of the table, that repeated releases may have: 160 MB.
 MAX_ENTRIES = 10_000_000
 
+# P(Z) and P(X) that are further apart than this are not of the same records.
+CONTRADICTION = 1e-6
+
 
 @runtime_checkable
 class Mechanism(Protocol):
@@ -74,7 +77,7 @@ class TableMechanism:
     p_x : (n_x,) array, optional
         P(X) for these records, by which a symbol stands for letters: `release_frame(values="draw")`,
         `codebook`. Mechanisms of the solvers have it, and so do their files: it tells how common each letter
-        is among the records, and nothing about private columns.
+        is among the records, and nothing about private columns. With both P(Z) must follow (tolerance 1e-6).
     """
 
     sparse: SparseChannel
@@ -105,6 +108,19 @@ class TableMechanism:
         setting(self, "private_names", as_names(private_names))
         setting(self, "marginal", as_distribution(marginal, table.shape[1], "marginal", "symbol"))
         setting(self, "p_x", as_distribution(p_x, table.shape[0], "p_x", "letter"))
+        # One name may also stand for a whole tuple.
+        if len(self.x_names) != 1 and len(self.x_names) != self.n_parts:
+            raise InvalidInputError(
+                f"TableMechanism: x_names must have one name for each column of a letter ({self.n_parts}); "
+                f"there are {len(self.x_names)}."
+            )
+        if self.marginal is not None and self.p_x is not None:
+            off = float(np.abs(self.p_x @ table - self.marginal).max())
+            if off > CONTRADICTION:
+                raise InvalidInputError(
+                    f"TableMechanism: the marginal P(Z) contradicts p_x and the table by {off:.2g}; leave "
+                    "one of them out."
+                )
 
     @classmethod
     def for_joint(

@@ -12,6 +12,7 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -371,6 +372,14 @@ def require(data: Mapping[str, Any], key: str, kind: type[T]) -> T:
     if not isinstance(value, kind):
         raise FileFormatError(f"{key!r} is missing or not a {kind.__name__}.")
     return value
+
+
+def require_number(data: Mapping[str, Any], key: str) -> float:
+    """data[key] if it is there and a finite number, or FileFormatError. Texts such as "nan" are none."""
+    value = data.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
+        raise FileFormatError(f"{key!r} is missing or not a finite number.")
+    return float(value)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -247,6 +247,11 @@ def test_arrays_are_saved_too(tmp_path):
     assert not (tmp_path / "pca").exists()
 
 
+def column_of(document, kind, part):
+    columns = document["payload"][part]["schema"]["columns"]
+    return next(one for one in columns if one["kind"] == kind)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -258,6 +263,21 @@ def test_arrays_are_saved_too(tmp_path):
         lambda data: data["payload"]["mechanism"]["probabilities"].__setitem__(0, 2.0),
         lambda data: data.update(version=99),
         lambda data: data.update(kind="frontier"),
+        lambda data: column_of(data, "number", "tables").update(native="evil"),
+        lambda data: column_of(data, "category", "reader").update(native="evil"),
+        lambda data: column_of(data, "number", "reader").update(scale=1e308),
+        lambda data: column_of(data, "number", "reader").update(scale=-1.0),
+        lambda data: column_of(data, "number", "reader").update(spread=0),
+        lambda data: column_of(data, "number", "reader").update(spread="nan"),
+        lambda data: column_of(data, "number", "reader").update(mean="inf"),
+        lambda data: column_of(data, "number", "reader").update(missing=2),
+        lambda data: column_of(data, "category", "reader")["shares"].__setitem__(0, "nan"),
+        lambda data: data["payload"]["certificate"].update(value="nan"),
+        lambda data: data["payload"]["certificate"].update(value=True),
+        lambda data: data["payload"]["certificate"].update(kind="proof"),
+        lambda data: data["payload"]["certificate"].update(unit=3),
+        lambda data: data["payload"]["certificate"]["interval"].update(level="nan"),
+        lambda data: data["payload"]["mechanism"]["p_z"].reverse(),
     ],
 )
 def test_a_damaged_rule_is_refused(funnel, tmp_path, change):
@@ -266,8 +286,9 @@ def test_a_damaged_rule_is_refused(funnel, tmp_path, change):
     document = json.loads(path.read_text())
     change(document)
     path.write_text(json.dumps(document))
-    with pytest.raises(FileFormatError, match=r"rule\.json"):
+    with pytest.raises(FileFormatError, match=r"rule\.json") as error:
         pf.load(tmp_path / "rule")
+    assert "\n" not in str(error.value)
 
 
 def test_a_tree_that_leads_nowhere_is_refused(tmp_path):

@@ -170,6 +170,8 @@ class CategoryColumn:
         rest, missing = require(data, "rest", bool), require(data, "missing", bool)
         if shares.shape != (len(labels) + missing,) or (rest and not labels):
             raise FileFormatError("there must be one share for each level of a column.")
+        if not np.all((shares >= 0) & (shares <= 1)):
+            raise FileFormatError("the shares of a column are no shares.")
         return cls(name, arrow, native, labels, shares, rest, missing)
 
 

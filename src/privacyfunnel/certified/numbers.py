@@ -13,7 +13,7 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..attributes import LARGEST, LEAST_RECORDS
 from ..errors import FileFormatError, InvalidInputError, shortened
 from ..frames import is_time, parse_type
-from ..persistence import require
+from ..persistence import require, require_number
 from .categories import block_scale, in_tens, told_missing
 from .held_out import coarse_moments
 from .levels import Grid, find_levels, from_grid, grid_step, number_levels, to_grid
@@ -22,8 +22,13 @@ from .levels import Grid, find_levels, from_grid, grid_step, number_levels, to_g
 KEY_SHARE = 0.99
 #: Numbers with a larger skewness are put on a logarithmic scale, for distances.
 SKEWED = 2.0
+<<<<<<< HEAD
 #: Microseconds of a day.
 DAY = 86_400_000_000
+=======
+#: Points farther away than this have no distances: their squares are too large.
+FARTHEST = 1e100
+>>>>>>> w7
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +224,7 @@ class NumberColumn:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> NumberColumn:
         """The column of `to_dict`."""
-        step = float(require(data, "step", float))
+        step = require_number(data, "step")
         if not step > 0:
             raise FileFormatError("a step of numbers is not positive.")
         starts, stops = (
@@ -228,8 +233,18 @@ class NumberColumn:
         )
         if starts.shape != stops.shape or np.any(stops <= starts):
             raise FileFormatError("the levels of numbers do not end after they start.")
-        missing, spread, mean, scale = (float(data[key]) for key in ("missing", "spread", "mean", "scale"))
-        centre = None if data["centre"] is None else float(data["centre"])
+        missing, spread, mean, scale = (
+            require_number(data, key) for key in ("missing", "spread", "mean", "scale")
+        )
+        centre = None if data["centre"] is None else require_number(data, "centre")
+        if not (0 <= missing <= 1 and spread > 0 and scale >= 0):
+            raise FileFormatError("the scale of numbers is damaged.")
+        if starts.size and scale:
+            with np.errstate(over="ignore", invalid="ignore"):
+                ends = np.array([starts[0], stops[-1]]) * step
+                points = (_bent(ends, centre, spread) - mean) * scale
+            if not np.all(np.abs(points) <= FARTHEST):
+                raise FileFormatError("the scale of numbers does not fit their levels.")
         name, arrow, native = (require(data, key, str) for key in ("name", "type", "native"))
         parse_type(arrow)
         return cls(name, arrow, native, step, starts, stops, missing, centre, spread, mean, scale)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from ..errors import FileFormatError, InvalidInputError
+from ..errors import FileFormatError, InvalidInputError, shortened
 from ..joint import Joint
-from ..measured import Interval, Measured
+from ..measured import Interval, Kind, Measured
 from ..measures import Distance, Task
 from ..mechanism import TableMechanism
 from ..persistence import (
@@ -27,6 +27,7 @@ from ..persistence import (
     load_json,
     made_folder,
     require,
+    require_number,
     save_json,
 )
 from .cells import Cells
@@ -193,6 +194,13 @@ def _measured_to(number: Measured) -> dict[str, Any]:
 
 def _measured_from(values: Mapping[str, Any]) -> Measured:
     interval = values["interval"]
+    require_number(values, "value")
+    for key in () if interval is None else ("low", "high", "level"):
+        require_number(interval, key)
+    if values["kind"] not in get_args(Kind):
+        raise FileFormatError(f"there is no kind {shortened(values['kind'])} of a number.")
+    for key in ("note", "unit"):
+        require(values, key, str)
     return Measured(**{**values, "interval": None if interval is None else Interval(**interval)})
 
 

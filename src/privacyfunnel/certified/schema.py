@@ -19,7 +19,16 @@ from ..alphabet import as_names, require_columns, shown_name
 from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS, MOST_WHOLE
 from ..errors import FileFormatError, InvalidInputError, shortened
-from ..frames import BACKENDS, arrow_column, is_number, is_time, native_type, parse_type, read_frame
+from ..frames import (
+    BACKENDS,
+    arrow_column,
+    check_native,
+    is_number,
+    is_time,
+    native_type,
+    parse_type,
+    read_frame,
+)
 from ..persistence import require
 from .categories import CategoryColumn
 from .numbers import NumberColumn
@@ -143,6 +152,8 @@ class TableSchema:
             columns = tuple(_KINDS[one["kind"]].from_dict(one) for one in written)
         except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"a column of the schema is damaged ({error}).") from None
+        for column in columns:
+            check_native(kind, column.arrow, column.native)
         dropped = {str(name): str(why) for name, why in require(data, "dropped", dict).items()}
         return cls(kind, columns, dropped)
 
