@@ -22,13 +22,10 @@ from .levels import Grid, find_levels, from_grid, grid_step, number_levels, to_g
 KEY_SHARE = 0.99
 #: Numbers with a larger skewness are put on a logarithmic scale, for distances.
 SKEWED = 2.0
-<<<<<<< HEAD
 #: Microseconds of a day.
 DAY = 86_400_000_000
-=======
 #: Points farther away than this have no distances: their squares are too large.
 FARTHEST = 1e100
->>>>>>> w7
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -273,12 +273,16 @@ def encode_result(value: Any) -> Any:
 
 
 def read_result(kind: Any, value: Any) -> Any:
-    """The object of class `kind` that `encode_result` described; each field is checked for its type."""
+    """The object of class `kind` that `encode_result` described; each field is checked for its type.
+
+    Older files lack fields that came later, which have a default.
+    """
     if is_dataclass(kind) and isinstance(kind, type):
         hints, names = get_type_hints(kind), {part.name for part in fields(kind)}
-        if not isinstance(value, dict) or value.keys() != names:
+        needed = {part.name for part in fields(kind) if part.default is MISSING}
+        if not isinstance(value, dict) or not needed <= value.keys() <= names:
             raise FileFormatError(f"the {kind.__name__} has other fields than expected.")
-        return kind(**{name: read_result(hints[name], value[name]) for name in names})
+        return kind(**{name: read_result(hints[name], part) for name, part in value.items()})
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind[value]
     if get_origin(kind) is tuple and isinstance(value, list):
