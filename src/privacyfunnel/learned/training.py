@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -262,7 +262,7 @@ def read_checkpoint(path: Path, fingerprint: str) -> tuple[Tensors, dict[str, An
 def encode_result(value: Any) -> Any:
     """A frozen dataclass of numbers, texts, enumerations, tuples and other such classes, as JSON."""
     if is_dataclass(value):
-        return {part.name: encode_result(getattr(value, part.name)) for part in fields(value)}
+        return {name: encode_result(getattr(value, name)) for name in _saved_fields(value)}
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, tuple):
@@ -272,17 +272,18 @@ def encode_result(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_result(kind: Any, value: Any) -> Any:
-    """The object of class `kind` that `encode_result` described; each field is checked for its type.
+def _saved_fields(kind: Any) -> list[str]:
+    """All but those that matter only while the object is made."""
+    return [part.name for part in fields(kind) if part.metadata.get("saved", True)]
 
-    Older files lack fields that came later, which have a default.
-    """
+
+def read_result(kind: Any, value: Any) -> Any:
+    """The object of class `kind` that `encode_result` described; each field is checked for its type."""
     if is_dataclass(kind) and isinstance(kind, type):
-        hints, names = get_type_hints(kind), {part.name for part in fields(kind)}
-        needed = {part.name for part in fields(kind) if part.default is MISSING}
-        if not isinstance(value, dict) or not needed <= value.keys() <= names:
+        hints, names = get_type_hints(kind), set(_saved_fields(kind))
+        if not isinstance(value, dict) or value.keys() != names:
             raise FileFormatError(f"the {kind.__name__} has other fields than expected.")
-        return kind(**{name: read_result(hints[name], part) for name, part in value.items()})
+        return kind(**{name: read_result(hints[name], value[name]) for name in names})
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind[value]
     if get_origin(kind) is tuple and isinstance(value, list):

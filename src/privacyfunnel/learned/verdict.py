@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -71,7 +71,7 @@ class Verdict:
         What was not measured and why, or what else there is to say.
     by_line : tuple of Guessed
         Where no records were kept: what a new logistic regression makes of new codes of those trained on, for
-        `outrun` alone, as training has seen them.
+        `outrun` alone, as training has seen them. Not saved.
     n_by_line : int
         Codes that it was judged on.
     """
@@ -80,8 +80,8 @@ class Verdict:
     guessed: tuple[Guessed, ...]
     n: int
     note: str = ""
-    by_line: tuple[Guessed, ...] = ()
-    n_by_line: int = 0
+    by_line: tuple[Guessed, ...] = field(default=(), metadata={"saved": False})
+    n_by_line: int = field(default=0, metadata={"saved": False})
 
     def __str__(self) -> str:
         if self.explained is None:
