@@ -180,7 +180,7 @@ def test_a_missing_value_gets_one_sentence_everywhere(given, records):
     sentence = "row 2 is missing; give it a class of its own, or drop the record."
     for called, refuse in (
         ("private y", lambda: read_attributes(given(), 4)),
-        ("private", lambda: Funnel(2, **TINY).fit(records[:4], given())),
+        ("private y", lambda: Funnel(2, **TINY).fit(records[:4], given())),
         ("private y", lambda: pf.audit(Z=records[:4], private=given(), **QUICK)),
     ):
         with pytest.raises(InvalidInputError) as error:

@@ -96,7 +96,7 @@ def test_whole_numbers_can_be_declared_numeric(digits):
     income = np.random.default_rng(0).integers(1000, 90_000, 1000)
     with pytest.warns(UserWarning, match=r"private income has \d+ classes in 1000 records.*numeric"):
         describe(read_attributes({"income": income}))
-    model = Funnel(**TINY, numeric=["private"]).fit(x, income)
+    model = Funnel(**TINY, numeric=["y"]).fit(x, income)
     assert model.private_.columns[0].classes is None
     model.partial_fit(x, income + 0.5)
 
@@ -106,8 +106,8 @@ def test_whole_numbers_can_be_declared_numeric(digits):
     [
         (np.full(300, 0.1), {}, "same value in every record"),
         (np.arange(300) % 2, {"numeric": ["z"]}, "numeric names 'z', which is no private attribute"),
-        (np.array(["a", "b"] * 150), {"numeric": ["private"]}, "'private', which does not hold numbers"),
-        (np.arange(300) % 2, {"numeric": "private"}, "numeric must be a list of names"),
+        (np.array(["a", "b"] * 150), {"numeric": ["y"]}, "'y', which does not hold numbers"),
+        (np.arange(300) % 2, {"numeric": "y"}, "numeric must be a list of names"),
     ],
 )
 def test_bad_attributes_get_one_sentence(values, options, sentence, digits):

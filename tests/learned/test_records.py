@@ -136,7 +136,7 @@ def test_lazy_frames_are_asked_for_their_rows():
     with pytest.raises(InvalidInputError, match=r"private is a lazy frame.*collect\(\)"):
         Funnel(**TINY).fit(np.ones((60, 2)), private=lazy)
     unnamed = polars.Series(LABELS)
-    assert Funnel(**TINY).fit(np.ones((60, 2)), private=unnamed).private_.names == ["private"]
+    assert Funnel(**TINY).fit(np.ones((60, 2)), private=unnamed).private_.names == ["y"]
 
 
 @pytest.mark.parametrize(

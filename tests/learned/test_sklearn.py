@@ -102,7 +102,7 @@ def test_a_target_that_a_pipeline_makes_the_private_attribute_is_told(one, table
 def test_whoever_has_the_funnel_in_hand_may_give_the_private_attribute_plainly(table):
     x, y, private = table
     funnel = Funnel(**SMALL).fit(x, private)
-    assert funnel.private_.names == ["private"]
+    assert funnel.private_.names == ["y"]
     assert Funnel(**SMALL).fit(x, private={"sex": private}).private_.names == ["sex"]
     assert funnel.fit_transform(x, private=private).shape == (120, 2)
     make_pipeline(StandardScaler(), Funnel(**SMALL)).fit(x, private)  # the last step

@@ -93,7 +93,7 @@ def test_a_run_that_goes_on_keeps_the_same_records_apart(digits, tmp_path, monke
 
 def test_a_code_that_tells_much_is_told(digits):
     x, y, _, _ = digits
-    with pytest.warns(ConvergenceWarning, match=r"much about private: at least .* Raise leakage_weight"):
+    with pytest.warns(ConvergenceWarning, match=r"much about y: at least .* Raise leakage_weight"):
         model = Funnel(**SMALL, epochs=25, leakage_weight=0.0, alpha=1e-4).fit(x, y % 2)
     (guessed,) = model.verdict_.guessed
     assert guessed.tells_much
@@ -122,7 +122,7 @@ def test_a_classifier_that_was_outrun_is_told():
 def test_the_written_reading_tells_that_its_classifier_was_outrun(digits, mended):
     """It keeps no records: a new logistic regression reads codes of those it learned from."""
     x, y, _, _ = digits
-    with pytest.warns(ConvergenceWarning, match=r"outrun: it finds 0\.00 bit.*bit of private in new codes"):
+    with pytest.warns(ConvergenceWarning, match=r"outrun: it finds 0\.00 bit.*bit of y in new codes"):
         model = Funnel.written(16, mended=mended, epochs=30, random_state=0, progress=False).fit(x, y)
     assert model.history_["leakage"].iloc[-1] < 0.01
     (line,) = model.verdict_.by_line

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -99,11 +99,6 @@ class Trained:
     marks: Marks | None = field(default_factory=Marks)
     verdict: Verdict | None = None
     budget: Budget | None = None
-
-
-def _has_names(given: Any) -> bool:
-    """Whether private attributes come as columns with names."""
-    return isinstance(given, Mapping) or getattr(given, "name", None) is not None or hasattr(given, "columns")
 
 
 @dataclass(eq=False, repr=False)
@@ -413,9 +408,7 @@ class LearnedFunnel(PrivateAtFit, Releasing):
         if not self.needs_private:
             return ()
         if anew:
-            # "y" is what one without a name was called before.
-            numeric = ["private" if name == "y" and not _has_names(given) else name for name in self.numeric]
-            return read_attributes(given, n, numeric=numeric, classes=classes, name="private")
+            return read_attributes(given, n, numeric=tuple(self.numeric), classes=classes)
         return read_attributes(given, n, classes=classes, like=self.attributes_)
 
     @property

@@ -104,8 +104,8 @@ class Funnel(LearnedFunnel):
     progress : bool, optional
         Show a progress bar; by default when stderr is a terminal, and a line a minute when it is none.
     numeric : names of private attributes
-        Those to be taken for numbers although they look like classes, such as incomes in whole euros; one
-        without a name is called "private".
+        Those to be taken for numbers although they look like classes, such as incomes in whole euros; "y" is
+        the name of one without a name.
 
     Attributes
     ----------
