@@ -233,10 +233,7 @@ def _print_table(table: Protected, folder: str, seed: int) -> None:
         Text(
             "The same in the shell; with a file of your own, leave --n-cells and --seed out:\n", style="bold"
         ),
-        Text(
-            f"--n-cells {CELLS} is about what protect finds by itself here; it spares the search, half of "
-            "the time.\n"
-        ),
+        Text(f"--n-cells {CELLS} is about what protect finds by itself here; it spares the search.\n"),
         f"  {pfunnel} inspect {csv} --private {PRIVATE}\n"
         f"  {pfunnel} protect {csv} --private {PRIVATE} --task {TASK} \\\n"
         f"    --max-leakage {BITS:g} --n-cells {CELLS} --seed {seed} --output safe.csv --rule rule/\n"
