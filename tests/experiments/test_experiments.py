@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,15 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.errors import DataFileError, InvalidInputError
-from privacyfunnel.experiments import EXPERIMENTS, SCALES, estimated_hours, experiment, known, reproduce
+from privacyfunnel.experiments import (
+    EXPERIMENTS,
+    SCALES,
+    estimated_hours,
+    experiment,
+    images,
+    known,
+    reproduce,
+)
 from privacyfunnel.experiments.appendix import PAPER_CODES, _has, _one_more
 from privacyfunnel.experiments.base import Claim, spread
 from privacyfunnel.experiments.learned import compare, erased, groups, levels_table, shared, undominated
@@ -62,6 +71,24 @@ def test_small_scale_is_large_enough_to_show_what_the_paper_shows(name: str) -> 
         assert settings.get("learning_rate", 3e-4) == 3e-4
         assert "learning_rate" in settings or run.method == "funnel"  # ours has its own
     assert {run.seed for run in runs} >= {0, 1}
+
+
+def test_funnel_is_judged_as_it_is_too() -> None:
+    for name in ("mnist", "fashion", "adult"):
+        (settings,) = {
+            tuple(run.settings)
+            for run in EXPERIMENTS[name].runs("small")
+            if run.method == "funnel" and "alpha" not in run.settings
+        }
+        assert {*settings} <= {"adversaries", "effort", "decoder_steps", "n_components"}
+
+
+def test_what_is_seen_again_is_in_the_plan_with_the_first_seeds_too() -> None:
+    runs = [run for run in EXPERIMENTS["mnist"].runs("small") if run.seed < images.MORE_SEED]
+    again = [run for run in EXPERIMENTS["mnist"].runs("small") if run.seed == images.MORE_SEED]
+    assert len(again) == sum(map(len, images.SEEN_AGAIN.values()))
+    first = {run.canonical() for run in runs}
+    assert all(replace(run, seed=seed).canonical() in first for run in again for seed in (0, 1))
 
 
 def test_appendix_f_is_the_papers_setting_three_times() -> None:

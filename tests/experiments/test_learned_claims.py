@@ -240,6 +240,23 @@ def test_aligned_records_against_others(aligned: float, holds: bool) -> None:
     assert claim.holds is holds
 
 
+@pytest.mark.parametrize(("default", "holds"), [(-0.4, True), (0.4, False)])
+def test_funnel_as_it_is_against_rivals(default: float, holds: bool) -> None:
+    """Where nothing is set: beside CPF, and beside an autoencoder's codes that are erased at random."""
+    runs = [run_of("conditional", gain, seed, 0.0) for gain in GAINS for seed in (0, 1)]
+    runs += [run_of("funnel", GAINS[1], seed, default) for seed in (0, 1)]
+    for run in runs[-2:]:
+        del run["run"]["settings"]["alpha"], run["run"]["settings"]["beta"]
+    (claim,) = [
+        claim
+        for claim in images.find_tradeoff(runs, "small", name="mnist", figure="figure 2a").claims
+        if "Funnel() as it is" in claim.says
+    ]
+    assert claim.says.endswith("than in CPF.")
+    assert claim.holds is holds
+    assert claim.rests_on == (images.DEFAULT, images.CPF)
+
+
 @pytest.mark.parametrize(("sizes", "holds"), [((1e6, 2e6), True), ((2e6, 1e6), False)])
 def test_numbers_of_parameters(sizes: tuple[float, float], holds: bool) -> None:
     runs = [

@@ -11,7 +11,7 @@ from ..sweep import Run, grid_runs
 from ..sweep.judging import JUDGING
 from .base import Claim, Experiment, Findings, Record, spread
 from .images import CURVES as IMAGE_CURVES
-from .images import OURS, RAW, WRITTEN
+from .images import DEFAULT, OURS, RAW, WRITTEN
 from .learned import (
     ERASURE,
     RULE,
@@ -35,8 +35,11 @@ CURVES = {
     "DVPF": "deep-variational",
     WRITTEN: "written",
     OURS: "funnel",
+    DEFAULT: "funnel",
     ERASURE: ERASED,
 }
+# Of `Funnel()` by itself, with so many records.
+DEFAULT_EPOCHS = 43
 # Of a nat of code. `Funnel` finds 0.018 by itself; much lower ones hide leakage from judges of few records.
 OUR_PRICE = 0.01
 NOISY = ((1, 0.02), (3, 0.02), (1, 0.06), (10, 0.06))
@@ -134,6 +137,8 @@ def runs(scale: str) -> list[Run]:
                 if run.data == where and run.method in ("funnel", "conditional") and run.seed == 0
                 for seed in MORE_SEEDS
             ]
+        alone = {name: value for name, value in fixed.items() if name in JUDGING or not several}
+        found += grid_runs("funnel", where, settings=alone, grid=common)
     return found
 
 
@@ -142,7 +147,8 @@ def seconds(run: Run) -> float:
     by_method = {"written": 0.4, "funnel": 1.3, "conditional": 0.3, "deep-variational": 2.8}
     epoch = {**by_method, "autoencoder": 0.6}.get(run.method, 0.0)
     records = (run.data or {}).get("n_train", 22_793)
-    return float(epoch * run.settings.get("epochs", 0) * records / 22_793 + 9.0 * records / 12_000)
+    epochs = run.settings.get("epochs", DEFAULT_EPOCHS)
+    return float(epoch * epochs * records / 22_793 + 9.0 * records / 12_000)
 
 
 def curve_of(record: Record) -> str:
@@ -150,6 +156,8 @@ def curve_of(record: Record) -> str:
     method, settings = record["run"]["method"], record["run"]["settings"]
     if method == RAW:
         return "LEACE" if settings.get("erase") else "raw records"
+    if method == "funnel" and "alpha" not in settings:  # nothing is set
+        return DEFAULT
     return next(name for name, one in CURVES.items() if one == method)
 
 
