@@ -11,15 +11,15 @@ from privacyfunnel.attributes import read_attributes
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.learned import PublishedFunnel
 from privacyfunnel.learned.objectives import describe
-from privacyfunnel.learned.steps import Batch
+from privacyfunnel.learned.steps import GRADIENT_CLIP, Batch
 
 
-def make_step(n_classes=3):
+def make_step(n_classes=3, beta=0.3):
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     y = rng.integers(n_classes, size=64)
     private = describe(read_attributes({"y": y}))
-    estimator = PublishedFunnel(4, alpha=0.02, beta=0.3, hidden=(16, 16))
+    estimator = PublishedFunnel(4, alpha=0.02, beta=beta, hidden=(16, 16))
     step = estimator._step(estimator._build(10, private), private, torch.Generator().manual_seed(1))
     batch = Batch(
         torch.from_numpy(rng.random((64, 10), dtype=np.float32)),
@@ -35,6 +35,7 @@ def literal_twin(modules, batch, alpha, beta, noises, n_steps):
     adam = torch.optim.Adam(everything, lr=3e-4)
     (y,) = batch.targets
     x = batch.x
+    norms = []
 
     def forward(noise):
         hidden = encoder.body(x)
@@ -54,31 +55,36 @@ def literal_twin(modules, batch, alpha, beta, noises, n_steps):
         for parameter in everything:
             parameter.grad = torch.zeros_like(parameter)
         gradients = torch.autograd.grad(loss, halves)
+        norms.append(float(torch.sqrt(sum((gradient**2).sum() for gradient in gradients))))
         for parameter, gradient in zip(halves, gradients, strict=True):
             parameter.grad = gradient
         adam.step()
 
     for k in range(n_steps):
         rec, cross_entropy, _ = forward(noises[2 * k])
-        move(beta * rec + cross_entropy, [*decoder.parameters(), *classifier.parameters()])
+        decoder_loss = beta * rec + cross_entropy
+        move(decoder_loss, [*decoder.parameters(), *classifier.parameters()])
         rec, cross_entropy, kl = forward(noises[2 * k + 1])
         residual = math.log(3) - cross_entropy + beta * rec
         loss = 0.5 * residual**2 + alpha * kl
         move(loss, [*encoder.parameters()])
-    return float(loss.detach()), float(residual.detach())
+    found = {"decoder_loss": decoder_loss, "encoder_loss": loss, "residual": residual}
+    return {name: float(value.detach()) for name, value in found.items()}, norms
 
 
-def test_three_batches_are_those_of_a_literal_twin():
+@pytest.mark.parametrize("beta", [0.3, 20.0])  # with the larger, gradients that others would clip
+def test_three_batches_are_those_of_a_literal_twin(beta):
     """Several, because the momentum of the half that rests shows from the second move on."""
-    step, batch = make_step()
+    step, batch = make_step(beta=beta)
     twin = copy.deepcopy(step.modules)
     generator = torch.Generator().set_state(step.generator.get_state())
     noises = [torch.randn((64, 4), generator=generator) for _ in range(6)]
     for _ in range(3):
         terms = step(batch, lambda: batch)
-    loss, residual = literal_twin(twin, batch, 0.02, 0.3, noises, 3)
-    assert float(terms["encoder_loss"]) == pytest.approx(loss, rel=1e-5)
-    assert float(terms["residual"]) == pytest.approx(residual, rel=1e-5)
+    expected, norms = literal_twin(twin, batch, 0.02, beta, noises, 3)
+    assert (min(norms) > GRADIENT_CLIP) == (beta > 1)
+    for name, value in expected.items():
+        assert float(terms[name]) == pytest.approx(value, rel=1e-5), name
     for (name, ours), (_, theirs) in zip(
         step.modules.named_parameters(), twin.named_parameters(), strict=True
     ):
