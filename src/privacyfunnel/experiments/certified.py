@@ -108,7 +108,9 @@ def needs(scale: str) -> str:
 def find(records: Sequence[Record], scale: str) -> Findings:
     """What is certified, found and kept, a table for each private attribute."""
     tables: dict[str, Mapping[str, Sequence[Any]]] = {}
-    places = sorted({_place(record) for record in records}, key=lambda place: list(TABLES).index(place[0]))
+    # Sex before race: the order of a set is another one in every process.
+    places = sorted({_place(record) for record in records}, reverse=True)
+    places.sort(key=lambda place: list(TABLES).index(place[0]))
     refused: dict[str, str] = {}
     for name, private in places:
         mine = [record for record in records if _place(record) == (name, private)]
