@@ -215,7 +215,8 @@ def find_setting(records: Sequence[Record], scale: str) -> Findings:
         *([judges(records)] if records else []),
         "Clustering moves from one epoch to the next. Statements about it compare means over the last epoch "
         f"and {N_MORE} more, {N_EMBEDDINGS} embeddings each, where computed (table of epochs); "
-        "a model that was kept goes on with a new optimiser there.",
+        "a model that was kept goes on with a new optimiser there. That was decided after "
+        "three models had been seen at one epoch.",
     ]
     tables = {"appendix-f": _rows(rows)}
     if later:
