@@ -156,8 +156,9 @@ class Funnel(LearnedFunnel):
         linear adversaries only. Gradients are clipped at a norm of 5, as for all estimators here, of which
         the paper says nothing.
 
-        `mended` is what keeps this classifier from being outrun: both steps at once, a fifth of the weight on
-        Î(Z;Y), and the Bernoulli likelihood of the authors' program for X in [0, 1].
+        `mended` is meant to keep this classifier from being outrun: both steps at once, a fifth of the weight
+        on Î(Z;Y), and the Bernoulli likelihood of the authors' program for X in [0, 1]. It does not everywhere;
+        a fit that was outrun warns.
         """
         paper: dict[str, Any] = {
             "objective": "dca",
