@@ -29,7 +29,7 @@ LAYERS = [
         "unknown",
     },
     {
-        *("attributes", "channels", "sparse", "information", "frames", "resampling", "order"),
+        *("attributes", "channels", "sparse", "merging", "information", "frames", "resampling", "order"),
         *("sources", "transport", "pipelines"),
     },
     {

@@ -11,7 +11,8 @@ from .arrays import FloatArray
 from .channels import SUM_TOLERANCE
 from .errors import InvalidInputError
 from .mechanism import TableMechanism
-from .sparse import below, beside, merged, with_rows_to_one
+from .merging import merged
+from .sparse import below, beside, with_rows_to_one
 
 
 def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> TableMechanism:

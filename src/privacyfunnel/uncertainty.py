@@ -13,8 +13,9 @@ from .information import require_pair, utility_and_leakage
 from .joint import Joint
 from .measured import Estimate, Interval
 from .mechanism import TableMechanism
+from .merging import merge_equal_rows
 from .resampling import leakage_bias, least_leakage, posterior_leakage, posterior_utility
-from .sparse import Channel, merge_equal_rows
+from .sparse import Channel
 
 Seed = int | np.random.Generator | None
 
