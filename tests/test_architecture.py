@@ -34,7 +34,7 @@ LAYERS = [
     },
     {
         *("counting", "joint", "measures", "sql", "spark", "columns", "persistence", "mechanism"),
-        *("shipping", "time_sharing"),
+        *("mechanism_file", "shipping", "combining"),
     },
     {"files", "streams", "lazy"},
     {"solution", "uncertainty", "certificate", "tradeoff", "comparison"},

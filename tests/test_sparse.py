@@ -16,12 +16,12 @@ from strategies import channels, random_joint
 
 import privacyfunnel as pf
 from privacyfunnel import sparse
+from privacyfunnel.combining import time_share
 from privacyfunnel.errors import FileFormatError, InvalidInputError
 from privacyfunnel.information import measure, mutual_information, pointwise_leakage, repeated_leakage
 from privacyfunnel.mechanism import TableMechanism
 from privacyfunnel.merging import merge_equal_rows, merge_symbols, merged
 from privacyfunnel.sparse import SparseChannel
-from privacyfunnel.time_sharing import time_share
 from privacyfunnel.uncertainty import held_out_leakage, highest_leakage, leakage_interval, utility_interval
 
 

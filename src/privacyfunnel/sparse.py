@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .arrays import FloatArray, IntArray, uniform
-from .channels import SUM_TOLERANCE, as_channel
+from .channels import SUM_TOLERANCE, as_channel, conditional
 from .checks import memory_size
 from .errors import InvalidInputError
 
+# P(Z) and P(X) that are further apart than this are not of the same records.
+CONTRADICTION = 1e-6
 # Rows of at most this many nonzeros are added up together, entry by entry; longer ones one at a time.
 _SHORT = 32
 # Rows drawn at a time: small enough for the temporaries to stay in the cache.
@@ -267,6 +269,16 @@ def as_sparse(table: ArrayLike | SparseChannel) -> SparseChannel:
     return SparseChannel.from_dense(as_channel(table, "TableMechanism: p_z_given_x"))
 
 
+def require_same_records(p_x: FloatArray, table: SparseChannel, p_z: FloatArray) -> None:
+    """InvalidInputError where P(Z) does not follow from P(X) and the table."""
+    off = float(np.abs(p_x @ table - p_z).max())
+    if off > CONTRADICTION:
+        raise InvalidInputError(
+            f"TableMechanism: the marginal P(Z) contradicts p_x and the table by {off:.2g}; leave one of "
+            "them out."
+        )
+
+
 def _found(cdf: FloatArray, base: NDArray[Any], counts: NDArray[Any], u: FloatArray) -> NDArray[Any]:
     """How many of so many entries from `base` on are ≤ u, where the last is not: bisection of all at once."""
     found = np.zeros_like(base)
@@ -337,6 +349,13 @@ def posterior_of(p_x: FloatArray, table: SparseChannel) -> SparseChannel:
     weights = np.concatenate([weights, np.ones(idle.size)])
     totals = np.bincount(symbols, weights=weights, minlength=n_z)
     return SparseChannel.from_entries(symbols, letters, weights / totals[symbols], (n_z, n_x))
+
+
+def told_by(p_xy: FloatArray, table: SparseChannel) -> FloatArray:
+    """P(Y|z) as rows (n_z, n_y)."""
+    # Scaled first, symbol by symbol, so that products of small probabilities do not underflow.
+    scaled = table.with_values(table.probabilities / table.max()[table.symbols])
+    return conditional(np.ascontiguousarray((p_xy.T @ scaled).T))
 
 
 def product_of(first: SparseChannel, second: SparseChannel) -> SparseChannel:

@@ -1,18 +1,59 @@
-"""Drawing which of several mechanisms releases: the convex combinations of what they reach."""
+"""Mechanisms of mechanisms: one after another, the same one several times, one of several."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import FloatArray
-from .channels import SUM_TOLERANCE
-from .errors import InvalidInputError
+from .channels import SUM_TOLERANCE, to_one
+from .errors import InvalidInputError, shortened
 from .mechanism import TableMechanism
 from .merging import merged
-from .sparse import below, beside, with_rows_to_one
+from .sparse import below, beside, product_of, repeated, with_rows_to_one
+
+# The most symbols, and nonzeros of the table, that repeated releases may have: 160 MB.
+MAX_ENTRIES = 10_000_000
+
+
+def compose(first: TableMechanism, second: TableMechanism) -> TableMechanism:
+    """See `TableMechanism.compose`."""
+    rows = second._letters.rows
+    missing = [label for label in first.z_labels if label not in rows]
+    if missing:
+        raise InvalidInputError(
+            f"compose: the symbol {shortened(missing[0])} is not a letter of the second mechanism; "
+            "build it with x_labels equal to the z_labels of the first."
+        )
+    then = second.sparse[[rows[label] for label in first.z_labels]]
+    return first._with(
+        p_z_given_x=with_rows_to_one(product_of(first.sparse, then)),
+        z_labels=second.z_labels,
+        private_names=_all_private((first, second)),
+        marginal=None if first.marginal is None else to_one(first.marginal @ then),
+    )
+
+
+def repeat(mechanism: TableMechanism, k: int) -> TableMechanism:
+    """See `TableMechanism.repeat`."""
+    if not isinstance(k, (int, np.integer)) or k < 1:
+        raise InvalidInputError(f"repeat: k must be a whole number ≥ 1; it is {k!r}.")
+    nonzeros = float((mechanism.sparse.counts.astype(np.float64) ** min(int(k), 1000)).sum())
+    if max(mechanism.n_z ** min(int(k), 1000), nonzeros) > MAX_ENTRIES:
+        raise InvalidInputError(
+            f"repeat: {k} releases of {mechanism.n_z} symbols make a table of {mechanism.n_x} × "
+            f"{mechanism.n_z}^{k} entries, with more than {MAX_ENTRIES:,} symbols or nonzeros; "
+            "repeated_leakage measures them without the table."
+        )
+    return mechanism._with(
+        p_z_given_x=with_rows_to_one(repeated(mechanism.sparse, int(k))),
+        z_labels=tuple(product(mechanism.z_labels, repeat=int(k))),
+        # P(Z₁, …, Z_k) is not determined by P(Z): the releases have their letter in common.
+        marginal=mechanism.marginal if k == 1 else None,
+    )
 
 
 def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> TableMechanism:
@@ -47,10 +88,14 @@ def time_share(mechanisms: Sequence[TableMechanism], weights: ArrayLike) -> Tabl
         table[: first.n_x],
         x_labels=first.x_labels,
         x_names=first.x_names,
-        private_names=tuple(dict.fromkeys(name for m in mechanisms for name in m.private_names)),
+        private_names=_all_private(mechanisms),
         marginal=table[first.n_x :].dense()[0] if len(table) > first.n_x else None,
         p_x=first.p_x if all(_same(first.p_x, m.p_x) for m in mechanisms) else None,
     )
+
+
+def _all_private(mechanisms: Sequence[TableMechanism]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for one in mechanisms for name in one.private_names))
 
 
 def _same(a: FloatArray | None, b: FloatArray | None) -> bool:
