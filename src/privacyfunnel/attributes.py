@@ -58,17 +58,9 @@ class Attribute:
     def is_numeric(self) -> bool:
         return self.values is not None
 
-    def without_records(self) -> Attribute:
-        """What it is, of nobody: its name, and its classes or that it is numeric."""
-        nobody = np.zeros(0, dtype=np.intp)
-        return Attribute(self.name, () if self.is_numeric else self.classes, nobody, self._numbers_of(nobody))
-
-    def _numbers_of(self, rows: IntArray) -> FloatArray | None:
-        return None if self.values is None else self.values[rows]
-
     def taken(self, rows: IntArray) -> Attribute:
         """Of some of the records."""
-        return replace(self, y=self.y[rows], values=self._numbers_of(rows))
+        return replace(self, y=self.y[rows], values=None if self.values is None else self.values[rows])
 
     def describe(self) -> dict[str, Any]:
         """JSON types, for the report."""
