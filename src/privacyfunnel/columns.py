@@ -359,6 +359,15 @@ def search_letters(letters: Letters, columns: Sequence[Any]) -> IntArray:
     return _look_up(columns, letters, letters.search_columns, letters.search_all)
 
 
+def search_table(letters: Letters, table: Any, public: Sequence[str]) -> tuple[IntArray, list[Any]]:
+    """The row of the mechanism for each record of an Arrow table, and the columns it was found in."""
+    import narwhals as nw
+
+    frame = nw.from_native(table, eager_only=True)
+    columns = [frame[name] for name in public]
+    return search_letters(letters, columns), columns
+
+
 def _find(letters: Letters, columns: Sequence[Any]) -> IntArray:
     return _look_up(columns, letters, letters.find_columns, letters.find_all)
 
