@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..comparison import one_release
 from ..datasets import paper_joint
 from ..discrete.methods import METHODS
 from ..discrete.problem import NATS_PER_BIT
@@ -85,7 +86,7 @@ def find(records: Sequence[Record], scale: str) -> Findings:
     table: dict[str, list[Any]] = {"utility": list(UTILITIES)}
     for name, front in fronts.items():
         table[f"{name}, time sharing"] = [front.leakage_at(u) for u in UTILITIES]
-        table[f"{name}, one release"] = [least_leakage(front, u) for u in UTILITIES]
+        table[f"{name}, one release"] = [one_release(front, u, TOLERANCE) for u in UTILITIES]
     for name in SOLVERS:
         apart = differences(read["published"], name)
         table |= {
@@ -163,11 +164,6 @@ def least_possible(records: Sequence[Record]) -> dict[float, float]:
         for record in records
         if "min_utility" in record["run"]["settings"]
     }
-
-
-def least_leakage(front: Frontier, utility: float) -> float:
-    """The least leakage of a single release with at least that utility, Z = X among them."""
-    return min(p.leakage for p in front.points if p.utility >= utility - TOLERANCE)
 
 
 def figures(fronts: dict[str, Frontier], read: dict[str, dict[str, Points]]) -> dict[str, Figure]:
