@@ -70,12 +70,9 @@ def release(
     data: options.Data,
     output: Annotated[
         str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the table goes: .csv, .tsv (both also .gz), .parquet or .arrow; - is CSV on stdout. "
-            "For DATA in parts, a name without ending is a new folder of parts.",
+        options.output(
+            "Where the table goes: .csv, .tsv (both also .gz), .parquet or .arrow; - is CSV on stdout. "
+            "For DATA in parts, a name without ending is a new folder of parts."
         ),
     ],
     mechanism: Annotated[
