@@ -34,9 +34,7 @@ def frontier(
     csv: Annotated[
         str | None, typer.Option(metavar="FILE", help="Save every point as CSV, without mechanisms.")
     ] = None,
-    plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Draw the information plane: .png, .pdf or .svg.")
-    ] = None,
+    plot: options.Plot = None,
     as_json: options.Json = False,
     **more: Any,
 ) -> None:

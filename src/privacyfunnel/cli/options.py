@@ -120,6 +120,9 @@ CodesOutput = Annotated[
     str,
     output("Where the codes go: .npz (array z), .csv, .tsv (both also .gz) or .parquet."),
 ]
+Plot = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Draw the information plane: .png, .pdf or .svg.")
+]
 Shuffle = Annotated[
     bool,
     typer.Option(
