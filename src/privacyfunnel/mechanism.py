@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -170,16 +170,8 @@ class TableMechanism:
 
     def _with(self, **changes: Any) -> TableMechanism:
         """This mechanism with other arguments."""
-        same = {
-            "p_z_given_x": self.sparse,
-            "x_labels": self.x_labels,
-            "z_labels": self.z_labels,
-            "x_names": self.x_names,
-            "private_names": self.private_names,
-            "marginal": self.marginal,
-            "p_x": self.p_x,
-        }
-        return TableMechanism(**{**same, **changes})
+        same = {field.name: getattr(self, field.name) for field in fields(self)}
+        return TableMechanism(**{"p_z_given_x": same.pop("sparse"), **same, **changes})
 
     def release(self, x: Any, rng: Rng = None, *, key: bytes | None = None, id: Any = None) -> Any:
         """Draw a symbol for each letter of x, independently.
