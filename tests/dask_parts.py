@@ -1,10 +1,13 @@
-"""What the workers of a cluster run for the tests of Dask."""
+"""A cluster for the tests of Dask, and what its workers run."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +15,23 @@ import pandas as pd
 from privacyfunnel.mechanism import TableMechanism
 
 N_PARTS, N_ROWS = 6, 2000
+
+
+@contextmanager
+def two_workers() -> Iterator[Any]:
+    """The client of a quiet cluster of two processes."""
+    import dask
+    import pytest
+
+    distributed = pytest.importorskip("distributed")
+    quiet = {"distributed.logging.distributed": "critical", "distributed.admin.tick.limit": "1h"}
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 60}
+    with (
+        dask.config.set(scheduler=None, **quiet),
+        distributed.LocalCluster(**settings) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
 
 
 def people(number: int, folder: str | None = None) -> pd.DataFrame:

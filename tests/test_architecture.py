@@ -29,12 +29,12 @@ LAYERS = [
         "unknown",
     },
     {
-        *("attributes", "channels", "sparse", "information", "frames", "resampling", "order"),
+        *("attributes", "channels", "sparse", "merging", "information", "frames", "resampling", "order"),
         *("sources", "transport", "pipelines"),
     },
     {
         *("counting", "joint", "measures", "sql", "spark", "columns", "persistence", "mechanism"),
-        *("shipping", "time_sharing"),
+        *("mechanism_file", "shipping", "combining"),
     },
     {"files", "streams", "lazy"},
     {"solution", "uncertainty", "certificate", "tradeoff", "comparison"},

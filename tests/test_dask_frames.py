@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from dask_parts import N_PARTS, N_ROWS, Counted, people
+from dask_parts import N_PARTS, N_ROWS, Counted, people, two_workers
 from scipy.stats import chisquare
 
 import privacyfunnel as pf
@@ -143,18 +143,11 @@ def test_rules_that_no_file_holds_and_rules_for_arrays() -> None:
 
 
 def test_a_worker_that_is_killed_half_way_changes_nothing(mechanism: TableMechanism, tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
     counted = Counted(TABLE, z_labels=["u", "v"], **NAMES)
     object.__setattr__(counted, "folder", str(tmp_path))
     releases = {name: counted.release_frame(in_parts(), keep="person", **how) for name, how in HOWS.items()}
     expected = {name: release.compute() for name, release in releases.items()}
-    quiet = {"distributed.logging.distributed": "critical", "distributed.admin.tick.limit": "1h"}
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 60}
-    with (
-        dask.config.set(scheduler=None, **quiet),
-        distributed.LocalCluster(**settings) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with two_workers() as client:
         workers = set(client.run(os.getpid).values())
         # The secret of this release is the same, and so are its symbols wherever they are drawn.
         pd.testing.assert_frame_equal(client.compute(releases["entropy"]).result(), expected["entropy"])

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import privacyfunnel as pf
+from privacyfunnel.combining import time_share
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.mechanism import TableMechanism
-from privacyfunnel.time_sharing import time_share
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 

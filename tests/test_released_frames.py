@@ -15,9 +15,9 @@ from scipy.stats import chisquare
 
 import privacyfunnel as pf
 from privacyfunnel.arrays import random_order
+from privacyfunnel.combining import time_share
 from privacyfunnel.errors import FileFormatError, InvalidInputError, UnknownLetterError
 from privacyfunnel.mechanism import TableMechanism
-from privacyfunnel.time_sharing import time_share
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 

@@ -16,11 +16,12 @@ from strategies import channels, random_joint
 
 import privacyfunnel as pf
 from privacyfunnel import sparse
+from privacyfunnel.combining import time_share
 from privacyfunnel.errors import FileFormatError, InvalidInputError
 from privacyfunnel.information import measure, mutual_information, pointwise_leakage, repeated_leakage
 from privacyfunnel.mechanism import TableMechanism
-from privacyfunnel.sparse import SparseChannel, merge_symbols, merged
-from privacyfunnel.time_sharing import time_share
+from privacyfunnel.merging import merge_equal_rows, merge_symbols, merged
+from privacyfunnel.sparse import SparseChannel
 from privacyfunnel.uncertainty import held_out_leakage, highest_leakage, leakage_interval, utility_interval
 
 
@@ -172,8 +173,8 @@ def test_equal_rows_are_merged() -> None:
     table[:, 1] += table[:, 0]
     table[:, 0] = 0.0
     p_xy = rng.random((9, 3))
-    merged_xy, few = sparse.merge_equal_rows(p_xy, SparseChannel.from_dense(table))
-    dense_xy, rows = sparse.merge_equal_rows(p_xy, table)
+    merged_xy, few = merge_equal_rows(p_xy, SparseChannel.from_dense(table))
+    dense_xy, rows = merge_equal_rows(p_xy, table)
     assert few.shape == rows.shape == (6, 5)
     assert merged_xy.T @ few == pytest.approx(p_xy.T @ table, abs=1e-14)
     assert merged_xy.T @ few**2 == pytest.approx(dense_xy.T @ rows**2, abs=1e-14)

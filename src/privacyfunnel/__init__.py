@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import datasets, errors
+from .combining import time_share
 from .comparison import Comparison
 from .discrete.compare import compare
 from .discrete.solve import frontier, perfect_privacy, solve
@@ -28,7 +29,6 @@ from .measures import Distance, Task
 from .mechanism import Mechanism, TableMechanism
 from .persistence import load
 from .solution import Solution, Status
-from .time_sharing import time_share
 from .tradeoff import Frontier, FrontierComparison, TradeoffPoint
 from .uncertainty import held_out_leakage, split_joint
 

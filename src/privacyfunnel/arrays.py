@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,14 @@ from .errors import InvalidInputError
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+
+
+def from_tensor(values: Any) -> Any:
+    """A tensor as an array, everything else as it is. NumPy has no bfloat16."""
+    if not hasattr(values, "detach"):
+        return values
+    values = values.detach().cpu()
+    return (values.float() if "bfloat16" in str(values.dtype) else values).numpy()
 
 
 class SecretNumbers:

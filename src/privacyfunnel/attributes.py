@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .alphabet import canonical_label
-from .arrays import FloatArray, IntArray
+from .arrays import FloatArray, IntArray, from_tensor
 from .errors import InvalidInputError, shortened
+from .frames import column_names
 
 #: Classes that a numeric attribute is cut into, of equal size, for success and bits.
 N_BINS = 8
@@ -58,17 +59,9 @@ class Attribute:
     def is_numeric(self) -> bool:
         return self.values is not None
 
-    def without_records(self) -> Attribute:
-        """What it is, of nobody: its name, and its classes or that it is numeric."""
-        nobody = np.zeros(0, dtype=np.intp)
-        return Attribute(self.name, () if self.is_numeric else self.classes, nobody, self._numbers_of(nobody))
-
-    def _numbers_of(self, rows: IntArray) -> FloatArray | None:
-        return None if self.values is None else self.values[rows]
-
     def taken(self, rows: IntArray) -> Attribute:
         """Of some of the records."""
-        return replace(self, y=self.y[rows], values=self._numbers_of(rows))
+        return replace(self, y=self.y[rows], values=None if self.values is None else self.values[rows])
 
     def describe(self) -> dict[str, Any]:
         """JSON types, for the report."""
@@ -156,17 +149,11 @@ def _called(what: str, name: str) -> str:
 
 def _columns(given: Any, what: str) -> list[tuple[Any, NDArray[Any]]]:
     """The columns and their names; None for a column that has none."""
-    if hasattr(given, "detach"):  # a tensor; NumPy has no bfloat16
-        given = given.detach().cpu()
-        given = (given.float() if "bfloat16" in str(given.dtype) else given).numpy()
+    given = from_tensor(given)
     if isinstance(given, Mapping):
         return [(key, _as_column(values)) for key, values in given.items()]
-    if hasattr(given, "collect_schema") and not hasattr(given, "shape"):
-        raise InvalidInputError(f"{what} is a lazy frame, which has no rows yet; call its collect() first.")
-    # pyarrow's tables name their columns elsewhere than pandas and polars.
-    there = getattr(given, "column_names", getattr(given, "columns", None))
-    if there is not None and not isinstance(given, np.ndarray) and not callable(there):
-        names = list(there)
+    names = column_names(given, what)
+    if names is not None:
         repeated = [one for one in names if names.count(one) > 1]
         if repeated or not names:
             found = f"has the column {repeated[0]!r} twice" if repeated else "has no columns"

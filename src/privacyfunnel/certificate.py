@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from .alphabet import canonical_label
 from .arrays import FloatArray
 from .channels import SUM_TOLERANCE
+from .checks import confidence_level
 from .errors import InvalidInputError, UnknownLetterError, shortened
 from .joint import Joint
 from .measured import Interval, Measured
@@ -480,11 +481,7 @@ def _reference(given: ArrayLike, n_classes: int) -> FloatArray:
 
 
 def _need(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise InvalidInputError(
-            f"confidence must be between 0 and 1, such as 0.95; it is {confidence!r}.", names=("confidence",)
-        )
-    return -math.log1p(-confidence)
+    return -math.log1p(-confidence_level("confidence", confidence))
 
 
 def _checked(counts: ArrayLike) -> tuple[FloatArray, float]:

@@ -90,3 +90,15 @@ def as_distribution(values: ArrayLike | None, n: int, name: str, of: str) -> Flo
     table.setflags(write=False)
     result: FloatArray = table[0]
     return result
+
+
+def as_p_x(values: ArrayLike, n_x: int, name: str) -> FloatArray:
+    """P(X) of a caller as an array, checked."""
+    p_x = np.asarray(values, dtype=np.float64)
+    if p_x.shape != (n_x,):
+        raise InvalidInputError(
+            f"{name}: p_x must have {n_x} entries, one a letter; its shape is {p_x.shape}."
+        )
+    if not (np.all(p_x >= 0) and abs(float(p_x.sum()) - 1.0) <= SUM_TOLERANCE):
+        raise InvalidInputError(f"{name}: p_x must be 0 or more and sum to 1; use joint.p_x.")
+    return p_x

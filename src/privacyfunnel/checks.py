@@ -48,6 +48,15 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def confidence_level(name: str, value: float) -> float:
+    """`value`, strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise InvalidInputError(
+            f"{name} must be between 0 and 1, such as 0.95; it is {value!r}.", names=(name,)
+        )
+    return value
+
+
 def shown(value: Any) -> str:
     """The value as a message shows it, on one line; NumPy's numbers like Python's."""
     if isinstance(value, np.ndarray) and value.ndim:

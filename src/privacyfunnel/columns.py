@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -19,7 +20,6 @@ from .arrays import IntArray, one_generator, random_order, uniform
 from .errors import InvalidInputError, shortened
 from .frames import BACKENDS, arrow_column, make_native, native_type, without_notes, without_views
 from .keys import Draws, require_person
-from .spark import is_spark, release_spark
 from .sparse import SparseChannel
 from .unknown import Unknown, UnknownLetters, check_unknown
 
@@ -32,7 +32,38 @@ ValueKind = Literal["symbol", "typical", "draw"]
 TOLD_SHARE, TOLD_LETTERS = 0.8, 3
 
 
-def release_column(mechanism: TableMechanism, x: Any, draws: Draws) -> Any:
+def release_values(mechanism: TableMechanism, x: Any, draws: Draws) -> Any:
+    """See `TableMechanism.release`."""
+    letters = mechanism._letters
+    if isinstance(x, np.ndarray) and x.ndim:
+        return mechanism._symbols[_drawn(mechanism, letters.find_array(x), draws)]
+    if isinstance(x, (list, range)) or (isinstance(x, tuple) and not letters.are_tuples):
+        symbols = _drawn(mechanism, letters.find_all(x), draws)
+        return [mechanism.z_labels[symbol] for symbol in symbols.tolist()]
+    if not isinstance(x, (str, int, float, tuple, np.generic, np.ndarray)) and x is not None:
+        released = _release_column(mechanism, x, draws)
+        if released is not None:
+            return released
+    value = x.item() if isinstance(x, np.ndarray) else x
+    one = replace(draws, ids=None if draws.ids is None else [draws.ids])
+    return mechanism.z_labels[int(_drawn(mechanism, np.array([letters.find(value)]), one)[0])]
+
+
+def _drawn(mechanism: TableMechanism, rows: IntArray, draws: Draws) -> IntArray:
+    """The symbol of each row of the table; of row −1 one drawn from P(Z)."""
+    table, flat = mechanism.sparse, rows.ravel()
+    if flat.size and flat.min() < 0:
+        table = mechanism._with_marginal
+        flat = np.where(flat < 0, mechanism.n_x, flat)
+    if draws.rng is None and draws.key is None:
+        return table.draw_anew(flat).reshape(rows.shape)
+    symbols = np.empty(flat.size, dtype=np.intp)
+    for part, u in draws.parts(flat.size, mechanism):
+        symbols[part] = table.draw(flat[part], u)
+    return symbols.reshape(rows.shape)
+
+
+def _release_column(mechanism: TableMechanism, x: Any, draws: Draws) -> Any:
     """The released symbols of a column, of the same kind as x; None if x is no column.
 
     Anything else that converts to an array of one or more dimensions gives an array.
@@ -41,14 +72,14 @@ def release_column(mechanism: TableMechanism, x: Any, draws: Draws) -> Any:
 
     native = nw.from_native(x, pass_through=True, allow_series=True)
     if isinstance(native, nw.Series):
-        symbols = mechanism._draw(_find(mechanism._letters, [native]), draws)
+        symbols = _drawn(mechanism, _find(mechanism._letters, [native]), draws)
         return _gather(mechanism.z_labels, symbols, native, native.name).to_native()
     if isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InvalidInputError("release: this is a data frame; use release_frame.")
     if hasattr(x, "__array__"):
         array = np.asarray(x)
         if array.ndim:
-            return mechanism.release(array, draws.rng, key=draws.key, id=draws.ids)
+            return release_values(mechanism, array, draws)
     return None
 
 
@@ -71,22 +102,6 @@ def release_frame(
     """See `TableMechanism.release_frame`."""
     import narwhals as nw
 
-    if is_spark(frame):
-        return release_spark(
-            mechanism,
-            frame,
-            columns,
-            values=values,
-            output=output,
-            keep=keep,
-            keep_public=keep_public,
-            keep_private=keep_private,
-            unknown=unknown,
-            shuffle=shuffle,
-            rng=rng,
-            key=key,
-            id=id,
-        )
     data = _eager(frame)
     check_unknown(unknown, "release_frame")
     public = public_columns(mechanism, columns)
@@ -109,7 +124,7 @@ def release_frame(
     generator = one_generator(rng) if again else rng
     rows = search_letters(mechanism._letters, [data[name] for name in public])
     data, rows = _known_or(unknown, mechanism, data, public, rows)
-    symbols = mechanism._draw(rows, Draws(generator, key, None if id is None else data[id].to_list()))
+    symbols = _drawn(mechanism, rows, Draws(generator, key, None if id is None else data[id].to_list()))
     if values == "symbol":
         released = [_gather(mechanism.z_labels, symbols, data[public[0]], output)]
     else:
@@ -342,6 +357,15 @@ def long_table(mechanism: TableMechanism, output: str) -> dict[str, Any]:
 def search_letters(letters: Letters, columns: Sequence[Any]) -> IntArray:
     """The row of the mechanism for each row of narwhals columns; −1 for what is no letter."""
     return _look_up(columns, letters, letters.search_columns, letters.search_all)
+
+
+def search_table(letters: Letters, table: Any, public: Sequence[str]) -> tuple[IntArray, list[Any]]:
+    """The row of the mechanism for each record of an Arrow table, and the columns it was found in."""
+    import narwhals as nw
+
+    frame = nw.from_native(table, eager_only=True)
+    columns = [frame[name] for name in public]
+    return search_letters(letters, columns), columns
 
 
 def _find(letters: Letters, columns: Sequence[Any]) -> IntArray:

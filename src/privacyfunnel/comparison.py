@@ -78,7 +78,7 @@ class Comparison:
                         "settings": self.settings[method],
                         "utility": utility,
                         "leakage": leakage,
-                        "leakage_one_release": _one_release(front, utility),
+                        "leakage_one_release": one_release(front, utility),
                         "lower_bound": bound,
                         "gap": leakage - bound,
                         "largest_gap": self.largest_gap(method)[0],
@@ -178,9 +178,9 @@ def _runs(front: Frontier) -> list[TradeoffPoint]:
     return [point for point in front.points if point.method not in TRIVIAL_METHODS]
 
 
-def _one_release(front: Frontier, utility: float) -> float:
+def one_release(front: Frontier, utility: float, tolerance: float = _ROUNDING) -> float:
     """The least leakage of a single release with this utility or more; Z = X always is one."""
-    return min(point.leakage for point in front.points if point.utility >= utility - _ROUNDING)
+    return min(point.leakage for point in front.points if point.utility >= utility - tolerance)
 
 
 def _percent(share: float) -> str:

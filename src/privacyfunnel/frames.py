@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 from .errors import FileFormatError, InvalidInputError, shortened
 
 #: The libraries whose frames are taken apart and put together again.
@@ -66,6 +68,15 @@ def uniform(values: list[Any]) -> list[Any]:
     if len(kinds) <= 1 or kinds <= {int, float}:
         return [float(v) if v is not None and float in kinds else v for v in values]
     return [None if value is None else str(value) for value in values]
+
+
+def column_names(values: Any, what: str) -> list[Any] | None:
+    """The names of a frame's columns; None for what is no frame."""
+    if hasattr(values, "collect_schema") and not hasattr(values, "shape"):
+        raise InvalidInputError(f"{what} is a lazy frame, which has no rows yet; call its collect() first.")
+    # pyarrow's tables name their columns elsewhere than pandas and polars.
+    named = getattr(values, "column_names", getattr(values, "columns", None))
+    return None if named is None or isinstance(values, np.ndarray) or callable(named) else list(named)
 
 
 def read_frame(frame: Any, where: str) -> Any:

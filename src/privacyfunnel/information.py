@@ -17,7 +17,8 @@ from .arrays import FloatArray
 from .channels import conditional
 from .errors import InvalidInputError
 from .measured import Measured
-from .sparse import Channel, SparseChannel, merge_equal_rows, merge_symbols, weighted
+from .merging import merge_equal_rows, merge_symbols
+from .sparse import Channel, SparseChannel, weighted
 
 if TYPE_CHECKING:
     from .joint import Joint

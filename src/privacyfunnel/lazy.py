@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from .arrays import SecretNumbers, one_generator, uniform
 from .errors import InvalidInputError
 from .shipping import opened, packed
 from .sources import polars_batches
+from .spark import is_spark, release_spark
 from .streams import release_stream
 
 if TYPE_CHECKING:
@@ -91,6 +92,11 @@ class _PolarsRelease:
 def is_dask(frame: Any) -> bool:
     """Whether this is a frame of Dask; nothing of Dask is imported to tell."""
     return type(frame).__module__.split(".")[0] == "dask" and hasattr(frame, "map_partitions")
+
+
+def release_on_cluster(frame: Any) -> Callable[..., Any] | None:
+    """What releases a frame of Spark or Dask where its records are; None for any other."""
+    return release_spark if is_spark(frame) else release_dask if is_dask(frame) else None
 
 
 class _Sent:

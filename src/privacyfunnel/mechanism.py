@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import product
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .alphabet import Letters, as_labels, as_names, as_text, label_array
+from .alphabet import Letters, as_labels, as_names, label_array
 from .arrays import FloatArray
-from .channels import SUM_TOLERANCE, as_distribution, conditional, posterior, to_one
-from .columns import ValueKind
-from .errors import FileFormatError, InvalidInputError, shortened
+from .channels import as_distribution, as_p_x, conditional, posterior, to_one
+from .columns import ValueKind, codebook, long_table, release_frame, release_values
+from .errors import InvalidInputError, shortened
+from .frames import make_frame
 from .joint import Joint
 from .keys import Draws
+from .mechanism_file import FORMAT_VERSION, fingerprint_of, from_payload, payload_of
+from .persistence import save_json
+from .sources import is_streamed
+from .spark import is_spark, release_spark
 from .sparse import (
     Channel,
     SparseChannel,
     as_sparse,
     below,
     posterior_of,
-    product_of,
-    repeated,
     require_room,
-    with_rows_to_one,
+    require_same_records,
+    told_by,
 )
 from .unknown import Unknown
 
@@ -38,12 +39,6 @@ if TYPE_CHECKING:
     from .sql import Dialect
 
 Rng = int | np.random.Generator | None
-
-# The most symbols, and nonzeros of the table, that repeated releases may have: 160 MB.
-MAX_ENTRIES = 10_000_000
-
-# P(Z) and P(X) that are further apart than this are not of the same records.
-CONTRADICTION = 1e-6
 
 
 @runtime_checkable
@@ -115,12 +110,7 @@ class TableMechanism:
                 f"there are {len(self.x_names)}."
             )
         if self.marginal is not None and self.p_x is not None:
-            off = float(np.abs(self.p_x @ table - self.marginal).max())
-            if off > CONTRADICTION:
-                raise InvalidInputError(
-                    f"TableMechanism: the marginal P(Z) contradicts p_x and the table by {off:.2g}; leave "
-                    "one of them out."
-                )
+            require_same_records(self.p_x, table, self.marginal)
 
     @classmethod
     def for_joint(
@@ -180,16 +170,8 @@ class TableMechanism:
 
     def _with(self, **changes: Any) -> TableMechanism:
         """This mechanism with other arguments."""
-        same = {
-            "p_z_given_x": self.sparse,
-            "x_labels": self.x_labels,
-            "z_labels": self.z_labels,
-            "x_names": self.x_names,
-            "private_names": self.private_names,
-            "marginal": self.marginal,
-            "p_x": self.p_x,
-        }
-        return TableMechanism(**{**same, **changes})
+        same = {field.name: getattr(self, field.name) for field in fields(self)}
+        return TableMechanism(**{"p_z_given_x": same.pop("sparse"), **same, **changes})
 
     def release(self, x: Any, rng: Rng = None, *, key: bytes | None = None, id: Any = None) -> Any:
         """Draw a symbol for each letter of x, independently.
@@ -218,22 +200,7 @@ class TableMechanism:
         Each call draws anew, and several releases of the same x tell more than one: see
         `repeated_leakage`. Release once, store the result, and hand out the stored one, or draw with a key.
         """
-        draws = Draws(rng, key, id)
-        if isinstance(x, np.ndarray) and x.ndim:
-            symbols = self._draw(self._letters.find_array(x), draws)
-            return self._symbols[symbols]
-        if isinstance(x, (list, range)) or (isinstance(x, tuple) and not self._letters.are_tuples):
-            symbols = self._draw(self._letters.find_all(x), draws)
-            return [self.z_labels[symbol] for symbol in symbols.tolist()]
-        if not isinstance(x, (str, int, float, tuple, np.generic, np.ndarray)) and x is not None:
-            from .columns import release_column
-
-            released = release_column(self, x, draws)
-            if released is not None:
-                return released
-        value = x.item() if isinstance(x, np.ndarray) else x
-        one = Draws(rng, key, None if id is None else [id])
-        return self.z_labels[int(self._draw(np.array([self._letters.find(value)]), one)[0])]
+        return release_values(self, x, Draws(rng, key, id))
 
     def release_frame(
         self,
@@ -289,9 +256,6 @@ class TableMechanism:
         A frame of the same kind. The index of a pandas frame is left out too, but for keep="all" in order.
         Symbols of several types or tuples become text.
         """
-        from .columns import release_frame
-        from .sources import is_streamed
-
         how: dict[str, Any] = {
             "values": values,
             "output": output,
@@ -304,6 +268,8 @@ class TableMechanism:
             "key": key,
             "id": id,
         }
+        if is_spark(frame):
+            return release_spark(self, frame, columns, **how)
         if is_streamed(frame):
             from .lazy import release_lazy
 
@@ -388,9 +354,6 @@ class TableMechanism:
         Of each symbol the most probable letters, at most three. A pandas frame if pandas is installed, else
         polars, else a pyarrow table.
         """
-        from .columns import codebook
-        from .frames import make_frame
-
         return make_frame(codebook(self))
 
     @cached_property
@@ -399,26 +362,7 @@ class TableMechanism:
 
         Letters and symbols count as texts, so that the mechanism for a CSV file, where 7 is "7", has it too.
         """
-        table = self.sparse
-        content = [
-            list(self.x_names),
-            *([as_text(label) for label in labels] for labels in (self.x_labels, self.z_labels)),
-            *(part.tolist() for part in (table.indptr, table.symbols, table.probabilities)),
-        ]
-        return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode("ascii")).hexdigest()
-
-    def _draw(self, rows: NDArray[np.intp], draws: Draws) -> NDArray[np.intp]:
-        """The symbol of each row of the table; of row −1 one drawn from P(Z)."""
-        table, flat = self.sparse, rows.ravel()
-        if flat.size and flat.min() < 0:
-            table = self._with_marginal
-            flat = np.where(flat < 0, self.n_x, flat)
-        if draws.rng is None and draws.key is None:
-            return table.draw_anew(flat).reshape(rows.shape)
-        symbols = np.empty(flat.size, dtype=np.intp)
-        for part, u in draws.parts(flat.size, self):
-            symbols[part] = table.draw(flat[part], u)
-        return symbols.reshape(rows.shape)
+        return fingerprint_of(self)
 
     @cached_property
     def _letters(self) -> Letters:
@@ -446,7 +390,7 @@ class TableMechanism:
 
     def p_z(self, p_x: ArrayLike) -> FloatArray:
         """P(Z), shape (n_z,), for letters drawn from p_x."""
-        result: FloatArray = self._as_p_x(p_x, "p_z") @ self.channel
+        result: FloatArray = as_p_x(p_x, self.n_x, "p_z") @ self.channel
         return result
 
     def p_x_given_z(self, p_x: ArrayLike) -> FloatArray:
@@ -454,7 +398,7 @@ class TableMechanism:
 
         The row of a symbol that is never released is 0.
         """
-        weights = self._as_p_x(p_x, "p_x_given_z")
+        weights = as_p_x(p_x, self.n_x, "p_x_given_z")
         require_room(self.n_z, self.n_x)
         return posterior(weights, self.p_z_given_x)
 
@@ -465,22 +409,10 @@ class TableMechanism:
         """
         channel = self.channel
         if isinstance(channel, SparseChannel):
-            self._as_p_x(joint.p_x, "p_y_given_z")
-            # Scaled first, symbol by symbol, so that products of small probabilities do not underflow.
-            scaled = channel.with_values(channel.probabilities / channel.max()[channel.symbols])
-            return conditional(np.ascontiguousarray((joint.p_xy.T @ scaled).T))
+            as_p_x(joint.p_x, self.n_x, "p_y_given_z")
+            return told_by(joint.p_xy, channel)
         result: FloatArray = self.p_x_given_z(joint.p_x) @ conditional(joint.p_xy)
         return result
-
-    def _as_p_x(self, p_x: ArrayLike, name: str) -> FloatArray:
-        weights = np.asarray(p_x, dtype=np.float64)
-        if weights.shape != (self.n_x,):
-            raise InvalidInputError(
-                f"{name}: p_x must have {self.n_x} entries, one a letter; its shape is {weights.shape}."
-            )
-        if not (np.all(weights >= 0) and abs(float(weights.sum()) - 1.0) <= SUM_TOLERANCE):
-            raise InvalidInputError(f"{name}: p_x must be 0 or more and sum to 1; use joint.p_x.")
-        return weights
 
     def compose(self, other: TableMechanism) -> TableMechanism:
         """The mechanism that releases this one's symbol through a second mechanism.
@@ -488,101 +420,34 @@ class TableMechanism:
         The letters of `other` must include all symbols of this mechanism, in any order. Neither utility
         nor leakage can grow by it.
         """
-        rows = other._letters.rows
-        missing = [label for label in self.z_labels if label not in rows]
-        if missing:
-            raise InvalidInputError(
-                f"compose: the symbol {shortened(missing[0])} is not a letter of the second mechanism; "
-                "build it with x_labels equal to the z_labels of the first."
-            )
-        second = other.sparse[[rows[label] for label in self.z_labels]]
-        table = with_rows_to_one(product_of(self.sparse, second))
-        private = dict.fromkeys((*self.private_names, *other.private_names))
-        marginal = None if self.marginal is None else to_one(self.marginal @ second)
-        return self._with(
-            p_z_given_x=table,
-            z_labels=other.z_labels,
-            private_names=tuple(private),
-            marginal=marginal,
-        )
+        from .combining import compose
+
+        return compose(self, other)
 
     def repeat(self, k: int) -> TableMechanism:
         """The mechanism that releases the same letter k times, independently: a symbol is a k-tuple."""
-        if not isinstance(k, (int, np.integer)) or k < 1:
-            raise InvalidInputError(f"repeat: k must be a whole number ≥ 1; it is {k!r}.")
-        nonzeros = float((self.sparse.counts.astype(np.float64) ** min(int(k), 1000)).sum())
-        if max(self.n_z ** min(int(k), 1000), nonzeros) > MAX_ENTRIES:
-            raise InvalidInputError(
-                f"repeat: {k} releases of {self.n_z} symbols make a table of {self.n_x} × {self.n_z}^{k} "
-                f"entries, with more than {MAX_ENTRIES:,} symbols or nonzeros; repeated_leakage measures "
-                "them without the table."
-            )
-        table = with_rows_to_one(repeated(self.sparse, int(k)))
-        # P(Z₁, …, Z_k) is not determined by P(Z): the releases have their letter in common.
-        return self._with(
-            p_z_given_x=table,
-            z_labels=tuple(product(self.z_labels, repeat=int(k))),
-            marginal=self.marginal if k == 1 else None,
-        )
+        from .combining import repeat
+
+        return repeat(self, k)
 
     def to_dict(self) -> dict[str, Any]:
         """The mechanism as JSON types, every float exact; the payload of `save`."""
-        from .persistence import encode_labels
-
-        return {
-            "x_names": list(self.x_names),
-            "private_names": list(self.private_names),
-            "x_labels": encode_labels(self.x_labels, "x_labels"),
-            "z_labels": encode_labels(self.z_labels, "z_labels"),
-            "row_starts": self.sparse.indptr.tolist(),
-            "symbols": self.sparse.symbols.tolist(),
-            "probabilities": self.sparse.probabilities.tolist(),
-            **({} if self.marginal is None else {"p_z": self.marginal.tolist()}),
-            **({} if self.p_x is None else {"p_x": self.p_x.tolist()}),
-        }
+        return payload_of(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableMechanism:
         """The mechanism of `to_dict`, checked like one given by hand; FileFormatError if it is none."""
-        from .persistence import decode_labels, require
-
-        # Absent in files that were written before mechanisms knew of private columns, of P(Z), or of P(X).
-        private = require(data, "private_names", list) if "private_names" in data else []
-        z_labels = decode_labels(require(data, "z_labels", list))
-        try:
-            if "row_starts" in data:
-                starts, symbols, values = (
-                    require(data, key, list) for key in ("row_starts", "symbols", "probabilities")
-                )
-                table: Any = SparseChannel.checked(starts, symbols, values, len(z_labels))
-            else:  # format version 1
-                table = require(data, "p_z_given_x", list)
-            return cls(
-                table,
-                x_labels=decode_labels(require(data, "x_labels", list)),
-                z_labels=z_labels,
-                x_names=[str(name) for name in require(data, "x_names", list)],
-                private_names=[str(name) for name in private],
-                marginal=require(data, "p_z", list) if "p_z" in data else None,
-                p_x=require(data, "p_x", list) if "p_x" in data else None,
-            )
-        except InvalidInputError as error:
-            raise FileFormatError(f"This is not a saved mechanism: {error}") from None
+        return from_payload(cls, data)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism as versioned JSON, whole or not at all; `load` reads it back exactly."""
-        from .persistence import save_json
-
-        save_json(path, "table-mechanism", 2, self.to_dict())
+        save_json(path, "table-mechanism", FORMAT_VERSION, self.to_dict())
 
     def to_frame(self, output: str = "z") -> Any:
         """The table in long form: the columns of the letter, the symbol (`output`), the probability.
 
         A pandas frame if pandas is installed, else polars, else a pyarrow table.
         """
-        from .columns import long_table
-        from .frames import make_frame
-
         return make_frame(long_table(self, output))
 
     def to_sql(

@@ -13,6 +13,7 @@ import numpy as np
 
 from .alphabet import as_names, require_columns
 from .arrays import SecretNumbers, one_generator
+from .columns import search_table
 from .errors import InvalidInputError, shortened
 from .frames import without_views
 from .persistence import decode_labels, encode_labels
@@ -108,9 +109,13 @@ def _refuse_strangers(mechanism: Any, frame: Any, columns: Any, person: str | No
     wanted = list(dict.fromkeys([*public, *([] if person is None else [person])]))
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
         found, anonymous = UnknownLetters(shared.value._letters), 0
         for batch in (some.rename_columns(wanted) for some in batches):
-            found.add(*_searched(shared.value, batch, public))
+            table = pa.Table.from_batches([batch])
+            plain = table.cast(without_views(table.schema))
+            found.add(*search_table(shared.value._letters, plain, public))
             anonymous += 0 if person is None else batch.column(wanted.index(person)).null_count
         yield _told(found, anonymous)
 
@@ -147,19 +152,6 @@ def _check_ids(frame: Any, person: str) -> None:
             "whole numbers or dates, which read the same everywhere: turn them into text.",
             names=("id",),
         )
-
-
-def _searched(mechanism: Any, batch: Any, public: Sequence[str]) -> Any:
-    """The rows of the letters of a batch, and the columns that they were found in."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    from .columns import search_letters
-
-    table = pa.Table.from_batches([batch])
-    frame = nw.from_native(table.cast(without_views(table.schema)), eager_only=True)
-    columns = [frame[name] for name in public]
-    return search_letters(mechanism._letters, columns), columns
 
 
 def _told(found: UnknownLetters, anonymous: int) -> Any:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .arrays import FloatArray, IntArray, uniform
-from .channels import SUM_TOLERANCE, as_channel
+from .channels import SUM_TOLERANCE, as_channel, conditional
 from .checks import memory_size
 from .errors import InvalidInputError
 
-# Two symbols whose columns agree to this relative accuracy have the same posterior for every purpose:
-# merging them changes a mutual information by about its square.
-MERGE_TOLERANCE = 1e-12
+# P(Z) and P(X) that are further apart than this are not of the same records.
+CONTRADICTION = 1e-6
 # Rows of at most this many nonzeros are added up together, entry by entry; longer ones one at a time.
 _SHORT = 32
 # Rows drawn at a time: small enough for the temporaries to stay in the cache.
@@ -271,6 +269,16 @@ def as_sparse(table: ArrayLike | SparseChannel) -> SparseChannel:
     return SparseChannel.from_dense(as_channel(table, "TableMechanism: p_z_given_x"))
 
 
+def require_same_records(p_x: FloatArray, table: SparseChannel, p_z: FloatArray) -> None:
+    """InvalidInputError where P(Z) does not follow from P(X) and the table."""
+    off = float(np.abs(p_x @ table - p_z).max())
+    if off > CONTRADICTION:
+        raise InvalidInputError(
+            f"TableMechanism: the marginal P(Z) contradicts p_x and the table by {off:.2g}; leave one of "
+            "them out."
+        )
+
+
 def _found(cdf: FloatArray, base: NDArray[Any], counts: NDArray[Any], u: FloatArray) -> NDArray[Any]:
     """How many of so many entries from `base` on are ≤ u, where the last is not: bisection of all at once."""
     found = np.zeros_like(base)
@@ -343,6 +351,13 @@ def posterior_of(p_x: FloatArray, table: SparseChannel) -> SparseChannel:
     return SparseChannel.from_entries(symbols, letters, weights / totals[symbols], (n_z, n_x))
 
 
+def told_by(p_xy: FloatArray, table: SparseChannel) -> FloatArray:
+    """P(Y|z) as rows (n_z, n_y)."""
+    # Scaled first, symbol by symbol, so that products of small probabilities do not underflow.
+    scaled = table.with_values(table.probabilities / table.max()[table.symbols])
+    return conditional(np.ascontiguousarray((p_xy.T @ scaled).T))
+
+
 def product_of(first: SparseChannel, second: SparseChannel) -> SparseChannel:
     """The channel of two, one after the other."""
     from scipy.sparse import csr_array
@@ -405,102 +420,3 @@ def with_other_rows(channel: SparseChannel, rows: IntArray, p_rows: FloatArray, 
     place = np.full(n_x, other)
     place[rows] = np.arange(rows.size)
     return whole[place]
-
-
-@overload
-def merge_symbols(table: FloatArray, tolerance: float = ...) -> FloatArray: ...
-
-
-@overload
-def merge_symbols(table: SparseChannel, tolerance: float = ...) -> SparseChannel: ...
-
-
-@overload
-def merge_symbols(table: Channel, tolerance: float = ...) -> Channel: ...
-
-
-def merge_symbols(table: Channel, tolerance: float = MERGE_TOLERANCE) -> Channel:
-    """`merged`, of an array an array."""
-    if isinstance(table, SparseChannel):
-        return merged(table, tolerance)
-    before = SparseChannel.from_dense(table)
-    after = merged(before, tolerance)
-    return table if after is before else after.dense()
-
-
-def merged(channel: SparseChannel, tolerance: float = MERGE_TOLERANCE) -> SparseChannel:
-    """The channel without its zero columns and with proportional columns added up.
-
-    Proportional columns have the same posterior P(X|z), so nothing is lost or gained, whatever X
-    is drawn from and however often the same x is released. Zeros must agree exactly. Symbols stay in the
-    order of their first column.
-    """
-    n_x, n_z = channel.shape
-    order = np.argsort(channel.symbols, kind="stable")  # column by column, rows rising
-    rows, columns = channel.rows[order], channel.symbols[order]
-    shapes = channel.probabilities[order] / channel.max()[columns]
-    starts = _starts(columns, n_z)
-    # Columns that agree entry by entry to a relative ε agree in every positive combination too, so only
-    # neighbours in the order of one such number have to be compared.
-    keys = np.bincount(columns, np.sqrt(2.0 + rows) * shapes, n_z)
-    possible = np.flatnonzero(np.diff(starts))
-    ranked = possible[np.argsort(keys[possible], kind="stable")]
-    near = 4 * tolerance + n_x * np.finfo(np.float64).eps
-    breaks = np.flatnonzero(np.diff(keys[ranked]) > near * keys[ranked][1:]) + 1
-    target = np.arange(n_z)
-    edges = np.concatenate([[0], breaks, [ranked.size]])
-    for at in np.flatnonzero(np.diff(edges) > 1).tolist():
-        _join_equal(starts, rows, shapes, np.sort(ranked[edges[at] : edges[at + 1]]), target, tolerance)
-    firsts, new = np.unique(target[possible], return_inverse=True)
-    if firsts.size == n_z:
-        return channel
-    number = np.zeros(n_z, dtype=np.intp)
-    number[possible] = new
-    shape = n_x, int(firsts.size)
-    return SparseChannel.from_entries(channel.rows, number[channel.symbols], channel.probabilities, shape)
-
-
-def _join_equal(
-    starts: IntArray,
-    rows: IntArray,
-    shapes: FloatArray,
-    columns: NDArray[np.intp],
-    target: NDArray[np.intp],
-    tolerance: float,
-) -> None:
-    """Point each of `columns` at the first one with the same shape, in place."""
-    parts = {c: slice(*starts[c : c + 2].tolist()) for c in columns.tolist()}
-    while columns.size > 1:
-        first, rest = columns[0], columns[1:]
-        same = np.array([_alike(parts[first], parts[c], rows, shapes, tolerance) for c in rest.tolist()])
-        target[rest[same]] = first
-        columns = rest[~same]
-
-
-def _alike(one: slice, other: slice, rows: IntArray, shapes: FloatArray, tolerance: float) -> bool:
-    if not np.array_equal(rows[one], rows[other]):
-        return False
-    here, there = shapes[one], shapes[other]
-    return bool(np.all(np.abs(there - here) <= tolerance * np.maximum(there, here)))
-
-
-def merge_equal_rows(p_xy: FloatArray, channel: Channel) -> tuple[FloatArray, Channel]:
-    """The same leakage with fewer letters: those that are released alike are as good as one."""
-    if not isinstance(channel, SparseChannel):
-        rows, group = np.unique(channel, axis=0, return_inverse=True)
-        result = np.zeros((len(rows), p_xy.shape[1]))
-        np.add.at(result, group.ravel(), p_xy)
-        return result, rows
-    number_of: dict[tuple[bytes, bytes], int] = {}
-    bounds = channel.indptr.tolist()
-    groups = np.array(
-        [
-            number_of.setdefault(
-                (channel.symbols[a:b].tobytes(), channel.probabilities[a:b].tobytes()), len(number_of)
-            )
-            for a, b in pairwise(bounds)
-        ]
-    )
-    _, firsts = np.unique(groups, return_index=True)
-    sums = [np.bincount(groups, column, len(number_of)) for column in p_xy.T]
-    return np.ascontiguousarray(np.array(sums).T), channel[firsts]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .alphabet import as_text
 from .arrays import one_generator
-from .columns import public_columns, search_letters
+from .columns import public_columns, search_table
 from .errors import InvalidInputError, UnknownLetterError
 from .files import CsvFile, PartsFile, TableFile, TableWriter, file_kind, open_table, open_writer
 from .files.base import Path_
@@ -107,16 +107,13 @@ class TableRelease:
 
     def count_strangers(self) -> UnknownLetters:
         """The values of all records that are no letters; an error unless the user said what to do."""
-        import narwhals as nw
         import pyarrow as pa
 
         letters, public = self.mechanism._letters, list(self.public)
         found = UnknownLetters(letters)
 
         def searched(batch: Any) -> tuple[Any, list[Any]]:
-            frame = nw.from_native(pa.Table.from_batches([batch]), eager_only=True)
-            columns = [frame[name] for name in public]
-            return search_letters(letters, columns), columns
+            return search_table(letters, pa.Table.from_batches([batch]), public)
 
         with progress_bar(f"Checking {os.path.basename(self.table.path)}") as report:
             batches = self.table.batches(public, letters=public, report=report)
@@ -161,13 +158,9 @@ class TableRelease:
 
     def _ended(self, before: int, part: Any) -> UnknownLetterError:
         """The error of a batch, with the records before it counted."""
-        import narwhals as nw
-
-        frame = nw.from_native(part, eager_only=True)
-        columns = [frame[name] for name in self.public]
         found = UnknownLetters(self.mechanism._letters)
         found.n_records, found.ended = before, True
-        found.add(search_letters(self.mechanism._letters, columns), columns)
+        found.add(*search_table(self.mechanism._letters, part, self.public))
         return found.error(self.table.path)
 
     def _released(self, part: Any, **other: Any) -> Any:

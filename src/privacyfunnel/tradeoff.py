@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import FloatArray
+from .combining import time_share
 from .errors import FileFormatError, InfeasibleError, InvalidInputError
 from .joint import Joint
 from .measures import PLAIN, Measures, Scale, largest_lift
 from .mechanism import TableMechanism
 from .solution import Solution, Status
-from .time_sharing import time_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

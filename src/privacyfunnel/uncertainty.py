@@ -7,14 +7,15 @@ import math
 import numpy as np
 
 from .alphabet import canonical_label
-from .checks import finite_number, whole_number
+from .checks import confidence_level, finite_number, whole_number
 from .errors import InvalidInputError, UnknownLetterError, shortened
 from .information import require_pair, utility_and_leakage
 from .joint import Joint
 from .measured import Estimate, Interval
 from .mechanism import TableMechanism
+from .merging import merge_equal_rows
 from .resampling import leakage_bias, least_leakage, posterior_leakage, posterior_utility
-from .sparse import Channel, merge_equal_rows
+from .sparse import Channel
 
 Seed = int | np.random.Generator | None
 
@@ -226,8 +227,7 @@ def _check(
     mechanism: TableMechanism, joint: Joint, level: float, n_draws: int, name: str
 ) -> tuple[Channel, int | None]:
     require_pair(mechanism, joint, name)
-    if not 0 < finite_number("level", level, 0.0) < 1:
-        raise InvalidInputError(f"level must be between 0 and 1, such as 0.95; it is {level}.")
+    confidence_level("level", finite_number("level", level, 0.0))
     least = math.ceil(4 / (1 - level))
     if whole_number("n_draws", n_draws) < least:
         raise InvalidInputError(f"n_draws must be at least {least} for level {level}; it is {n_draws}.")

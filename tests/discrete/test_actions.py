@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from grids import least_on_grid, limits, loss, utilities
+from proved import solve, within
 from scipy.optimize import linprog
 from strategies import random_joint
 
@@ -12,30 +13,12 @@ from privacyfunnel.discrete.problem import Problem
 from privacyfunnel.errors import InfeasibleError, InvalidInputError
 from privacyfunnel.measures import Distance, Measures, Task, largest_lift, parity_gap
 
-TOL = 1e-7
 KINDS = ["dense", "zeros", "deterministic", "duplicated", "uniform", "zero-row", "rank1", "zero-column"]
 LEAKAGES = ("information", "success", "parity")
 
 
 def others(rng, n, *, zeros=False):
     return {name: one for name, one in utilities(rng, n, zeros=zeros).items() if name != "information"}
-
-
-def solve(joint, measures, **target):
-    asked = {"utility": measures.utility, "leakage": measures.leakage, "max_lift": measures.max_lift}
-    return pf.solve(joint, tol=TOL, rng=0, n_jobs=1, **asked, **target)
-
-
-def within(solution):
-    """Assert that a solution is proved, keeps its limits and says for which releases."""
-    measures, joint = solution.measures, solution.joint
-    whole = measures.utility_of(joint.p_x, np.eye(joint.n_x))
-    shared = isinstance(measures.utility, Distance) and solution.target.kind == "max_leakage"
-    assert solution.status is pf.Status.OPTIMAL
-    assert solution.gap <= 1.01 * TOL * (max(whole, 1e-2) if shared else 1.0)
-    assert solution.target.excess(solution.utility, solution.leakage) <= 1e-11
-    if measures.max_lift is not None:
-        assert solution.lift <= measures.max_lift + 1e-9
 
 
 def channels(rng, n, n_a=None):

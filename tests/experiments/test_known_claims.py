@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from privacyfunnel.experiments import known
+from privacyfunnel.experiments import known_claims as said
 from privacyfunnel.experiments.base import Claim
 from privacyfunnel.experiments.published import MOST_STEPS
 
@@ -19,7 +20,7 @@ MERGED, IDENTITY = (0.918295, 0.233358), (1.584962, 0.655136)  # what submodular
 
 def straight(slope: float, *more: tuple[float, float]) -> list[tuple[float, float]]:
     """A release at every utility that leaks so much for each bit."""
-    return [*((u, slope * u) for u in known.UTILITIES), *more]
+    return [*((u, slope * u) for u in said.UTILITIES), *more]
 
 
 def verdict(claims: Sequence[Claim], source: str, says: str) -> bool | None:
@@ -30,7 +31,7 @@ def verdict(claims: Sequence[Claim], source: str, says: str) -> bool | None:
 def single(says: str, source: str, sparse: Pairs, ridge: Pairs, submodular: Pairs) -> bool | None:
     solvers = {"sparse": sparse, "ridge": ridge, "submodular": submodular}
     arrays = {name: np.array(points, dtype=float) for name, points in solvers.items()}
-    return verdict(known.paper_claims("published", arrays), f"{source}, published", says)
+    return verdict(said.paper_claims("published", arrays), f"{source}, published", says)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_sparse_covers_submodular(sparse: Pairs, holds: bool) -> None:
 )
 def test_ridge_is_worse(lead: np.ndarray, holds: bool | None) -> None:
     sparse = np.full_like(lead, 0.3)
-    claim = known.ridge_is_worse("figure 1b", "Ridge is worse.", "somewhere", sparse + lead, sparse)
+    claim = said.ridge_is_worse("figure 1b", "Ridge is worse.", "somewhere", sparse + lead, sparse)
     assert claim.holds is holds
     assert "at least 0.005 bit or by 75% of the utilities" in claim.measured
 
@@ -73,11 +74,11 @@ def test_ridge_is_worse(lead: np.ndarray, holds: bool | None) -> None:
 def test_utilities_that_a_solver_does_not_reach() -> None:
     """They count for the other; where none is reached by both nothing is decided."""
     ridge, sparse = np.array([0.3, np.inf, np.inf, np.inf]), np.array([0.3, 0.4, 0.5, np.inf])
-    assert known.ridge_is_worse("figure 1b", "x", "somewhere", ridge, sparse).holds is None  # two of four
-    assert known.ridge_is_worse("figure 1b", "x", "somewhere", ridge[:3], sparse[:3]).holds is None
+    assert said.ridge_is_worse("figure 1b", "x", "somewhere", ridge, sparse).holds is None  # two of four
+    assert said.ridge_is_worse("figure 1b", "x", "somewhere", ridge[:3], sparse[:3]).holds is None
     ridge[0] = 0.31
-    assert known.ridge_is_worse("figure 1b", "x", "somewhere", ridge[:3], sparse[:3]).holds is True
-    assert known.ridge_is_worse("figure 1b", "x", "somewhere", ridge[3:], sparse[3:]).holds is None
+    assert said.ridge_is_worse("figure 1b", "x", "somewhere", ridge[:3], sparse[:3]).holds is True
+    assert said.ridge_is_worse("figure 1b", "x", "somewhere", ridge[3:], sparse[3:]).holds is None
 
 
 @pytest.mark.parametrize(("ridge", "sparse", "holds"), [(0.32, 0.30, True), (0.30, 0.32, False)])
@@ -143,15 +144,15 @@ def published(
         "n_steps": [5] * (n - 1) + [steps],
         "gap": [0.0] * (n - 1) + [gap],
     }
-    run = {"method": known.PUBLISHED, "settings": {"solver": solver}, "seed": 0, "data": None}
+    run = {"method": said.PUBLISHED, "settings": {"solver": solver}, "seed": 0, "data": None}
     return [{"key": "k", "run": run, "values": values, "seconds": seconds}]
 
 
 def shared(records: list[Any], source: str, says: str) -> bool | None:
     """Of results for the two solvers, and of submodular's two releases."""
     records = [*records, *solves("submodular", [MERGED, IDENTITY])]
-    proved = dict.fromkeys(known.UTILITIES, 0.0)
-    return verdict(known.claims(records, known.frontiers(records), proved), source, says)
+    proved = dict.fromkeys(said.UTILITIES, 0.0)
+    return verdict(said.claims(records, known.frontiers(records), proved), source, says)
 
 
 @pytest.mark.parametrize("reading", ["corrected", "published"])
@@ -225,11 +226,11 @@ def test_published_ridge_is_faster(ridge: float, sparse: float, holds: bool | No
         *published("ridge", [MERGED] * 4, seconds=4 * ridge, steps=10),
         *published("sparse", [MERGED], seconds=sparse),
     ]
-    claims = known.published_claims(records)
+    claims = said.published_claims(records)
     assert verdict(claims, "section IV-A, published", "The ridge solver converges faster") is holds
 
 
-@pytest.mark.parametrize("solver", known.SOLVERS)
+@pytest.mark.parametrize("solver", said.SOLVERS)
 def test_stationary_points(solver: str) -> None:
     """A stop rule on the loss proves nothing, so all that can be seen is that it was not met."""
     records = [*solves("dca-ridge", [MERGED] * 2), *solves("dca-sparse", [MERGED] * 2)]
@@ -238,14 +239,14 @@ def test_stationary_points(solver: str) -> None:
     assert shared([*records, *solves(f"dca-{solver}", [MERGED], status="CYCLE")], *claim) is False
 
 
-@pytest.mark.parametrize("solver", known.SOLVERS)
+@pytest.mark.parametrize("solver", said.SOLVERS)
 def test_published_stationary_points(solver: str) -> None:
     def holds(**last: Any) -> bool | None:
         records = [
             *published("ridge", [MERGED] * 3, **(last if solver == "ridge" else {})),
             *published("sparse", [MERGED] * 3, **(last if solver == "sparse" else {})),
         ]
-        return verdict(known.published_claims(records), "theorem 1, published", "Both solvers converge")
+        return verdict(said.published_claims(records), "theorem 1, published", "Both solvers converge")
 
     assert holds() is True
     assert holds(gap=0.009) is True
@@ -254,12 +255,12 @@ def test_published_stationary_points(solver: str) -> None:
     assert holds(steps=MOST_STEPS) is False
 
 
-@pytest.mark.parametrize("solver", known.SOLVERS)
+@pytest.mark.parametrize("solver", said.SOLVERS)
 def test_twins_against_the_authors_program(solver: str) -> None:
     def judged(by: float) -> Claim:
-        points = {name: np.array(list(known.AUTHORS[name].items())) for name in known.SOLVERS}
+        points = {name: np.array(list(said.AUTHORS[name].items())) for name in said.SOLVERS}
         points[solver][2, 1] += by
-        return known.twins_are_close({name: [found] for name, found in points.items()})
+        return said.twins_are_close({name: [found] for name, found in points.items()})
 
     assert judged(0.0).holds is True
     assert judged(0.009).holds is True
@@ -273,26 +274,26 @@ def test_twins_against_the_authors_program(solver: str) -> None:
 def test_least_of_as_many_starts_as_the_authors_had() -> None:
     """One lucky start of ten is among seven of them seven times in ten."""
     starts = [np.array([(1.0, leak)]) for leak in (0.1, *[0.2] * 9)]
-    assert known.expected_least(starts, 1.0, 7) == pytest.approx(0.7 * 0.1 + 0.3 * 0.2)
-    assert known.expected_least(starts, 1.0, 10) == pytest.approx(0.1)
-    assert known.expected_least(starts, 1.0, 1) == pytest.approx(0.19)
-    assert known.expected_least(starts[:1], 1.0, 7) == pytest.approx(0.1)
+    assert said.expected_least(starts, 1.0, 7) == pytest.approx(0.7 * 0.1 + 0.3 * 0.2)
+    assert said.expected_least(starts, 1.0, 10) == pytest.approx(0.1)
+    assert said.expected_least(starts, 1.0, 1) == pytest.approx(0.19)
+    assert said.expected_least(starts[:1], 1.0, 7) == pytest.approx(0.1)
     every = [min(starts[k][0, 1] for k in chosen) for chosen in itertools.combinations(range(10), 7)]
-    assert known.expected_least(starts, 1.0, 7) == pytest.approx(sum(every) / len(every))
+    assert said.expected_least(starts, 1.0, 7) == pytest.approx(sum(every) / len(every))
 
 
 def test_starts_are_told_apart_by_their_seed() -> None:
     records = [*published("sparse", [(0.3, 0.03)]), *published("sparse", [(0.4, 0.04)])]
     records[1] = {**records[1], "run": {**records[1]["run"], "seed": records[0]["run"]["seed"]}}
-    assert [part.tolist() for part in known.starts_of(records, "sparse")] == [[[0.3, 0.03], [0.4, 0.04]]]
+    assert [part.tolist() for part in said.starts_of(records, "sparse")] == [[[0.3, 0.03], [0.4, 0.04]]]
     records[1] = {**records[1], "run": {**records[1]["run"], "seed": records[0]["run"]["seed"] + 1}}
-    assert len(known.starts_of(records, "sparse")) == 2
+    assert len(said.starts_of(records, "sparse")) == 2
 
 
 def test_distance_to_what_is_proved() -> None:
     records = [*solves("dca-ridge", [MERGED]), *solves("dca-sparse", straight(0.2))]
-    proved = {u: 0.15 * u for u in known.UTILITIES}
-    claim = known.claims(records, known.frontiers(records), proved)[-1]
+    proved = {u: 0.15 * u for u in said.UTILITIES}
+    claim = said.claims(records, known.frontiers(records), proved)[-1]
     assert claim.holds is None
     assert "dca-sparse 0.0750" in claim.measured  # at 1.5 bit
 
@@ -306,7 +307,7 @@ def test_readings_are_not_mixed_up() -> None:
         *published("ridge", [(0.4, 0.04), (0.5, 0.05)]),
     ]
     found = {
-        reading: {k: v.tolist() for k, v in one.items()} for reading, one in known.readings(records).items()
+        reading: {k: v.tolist() for k, v in one.items()} for reading, one in said.readings(records).items()
     }
     assert found == {
         "published": {

@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from dask_parts import two_workers
 
 from privacyfunnel import shipping
 from privacyfunnel.errors import InvalidInputError
@@ -132,18 +133,9 @@ def test_partitions_of_dask(funnel: Funnel, records: pd.DataFrame) -> None:
 @pytest.mark.full
 def test_a_cluster_of_dask_gets_it_once(funnel: Funnel, records: pd.DataFrame) -> None:
     dd = pytest.importorskip("dask.dataframe")
-    distributed = pytest.importorskip("distributed")
-    import dask
-
     frame = dd.from_pandas(records, npartitions=4)
     expected = by_parts(funnel, [frame.partitions[i].compute() for i in range(4)], 7)
-    quiet = {"distributed.logging.distributed": "critical", "distributed.admin.tick.limit": "1h"}
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 60}
-    with (
-        dask.config.set(scheduler=None, **quiet),
-        distributed.LocalCluster(**settings) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with two_workers() as client:
         released = funnel.release_frame(frame, keep="person", rng=7)
         found = client.compute(released).result().reset_index(drop=True)
         pd.testing.assert_frame_equal(found, expected)

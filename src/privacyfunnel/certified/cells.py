@@ -123,9 +123,9 @@ class Cells:
             return at
         return _nearest(self.space(points, predicted), self.centres)
 
-    def merged(self, cells: IntArray, means: FloatArray, least: int = LEAST_IN_CELL) -> Cells:
-        """The same with every cell of fewer than `least` of these records merged into the nearest."""
-        return replace(self, number=_merged(cells, means, least)[self.number])
+    def merged(self, cells: IntArray, means: FloatArray) -> Cells:
+        """The same with every cell of fewer than LEAST_IN_CELL of these records merged into the nearest."""
+        return replace(self, number=_merged(cells, means)[self.number])
 
     @property
     def can_save(self) -> bool:
@@ -303,10 +303,8 @@ def _kmeans(
     return Cells("kmeans", space, centres, np.arange(len(centres))), raw
 
 
-def _dissolved(
-    coordinates: FloatArray, centres: FloatArray, least: int = LEAST_IN_CELL
-) -> tuple[FloatArray, IntArray]:
-    """The centres that at least so many records are nearest to, and the one of each record.
+def _dissolved(coordinates: FloatArray, centres: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The centres that at least LEAST_IN_CELL records are nearest to, and the one of each record.
 
     Smallest first, each is taken away and its records go to the nearest of the others. A rule holds the
     centres: that of a few records would tell where these people are, and that of one is the record itself.
@@ -314,7 +312,7 @@ def _dissolved(
     raw, alive = _nearest(coordinates, centres), np.arange(len(centres))
     while len(alive) > 1:
         sizes = np.bincount(raw, minlength=len(centres))[alive]
-        if sizes.min() >= least:
+        if sizes.min() >= LEAST_IN_CELL:
             break
         gone, alive = alive[sizes.argmin()], np.delete(alive, sizes.argmin())
         mine = raw == gone
@@ -390,15 +388,15 @@ def _nearest(coordinates: FloatArray, centres: FloatArray) -> IntArray:
     return np.asarray(pairwise_distances_argmin(coordinates, centres), dtype=np.intp)
 
 
-def _merged(cells: IntArray, means: FloatArray, least: int) -> IntArray:
-    """The new number of each cell: those of fewer than `least` records join the nearest, smallest first."""
+def _merged(cells: IntArray, means: FloatArray) -> IntArray:
+    """The new number of each cell: those of fewer than LEAST_IN_CELL join the nearest, smallest first."""
     n = len(means)
     sizes = np.bincount(cells, minlength=n).astype(np.float64)
     places, group = means.copy(), np.arange(n)
     alive = np.ones(n, dtype=bool)
     while alive.sum() > 1:
         small = int(np.where(alive, sizes, np.inf).argmin())
-        if sizes[small] >= least:
+        if sizes[small] >= LEAST_IN_CELL:
             break
         alive[small] = False
         others = np.flatnonzero(alive)

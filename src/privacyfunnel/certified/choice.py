@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..combining import time_share
 from ..errors import InfeasibleError
 from ..frames import make_frame
 from ..measured import Measured
 from ..mechanism import TableMechanism
-from ..time_sharing import time_share
 from .problem import CellProblem
 
 #: Levels of the trade-off, as shares of what the cells tell; bits grow like squares of differences.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -184,9 +184,6 @@ class Made:
         if utility == "task":
             return other.task_score(channel, self.symbol_tasks(channel))
         return other.variance_kept(channel, self.symbol_points(channel))
-
-    def with_held_out(self, counts: FloatArray) -> Made:
-        return replace(self, problem=replace(self.problem, held_out=counts))
 
 
 def shrunk(counts: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, from_tensor
 from ..errors import InvalidInputError
 from ..frames import read_frame
 from .categories import CategoryColumn, block_scale
@@ -124,8 +124,7 @@ Reader = ArrayReader | FrameReader
 
 
 def _as_array(X: Any) -> NDArray[Any]:
-    if hasattr(X, "detach"):
-        X = X.detach().cpu().numpy()
+    X = from_tensor(X)
     if hasattr(X, "toarray"):
         raise InvalidInputError("X is a sparse matrix, and sparse input is not supported; pass X.toarray().")
     values = np.asarray(X)

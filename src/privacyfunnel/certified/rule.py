@@ -18,11 +18,10 @@ from ..channels import posterior
 from ..errors import InvalidInputError
 from ..frames import make_frame, read_frame, without_notes
 from ..keys import Draws, require_person
-from ..lazy import is_dask, release_dask
+from ..lazy import release_on_cluster
 from ..measured import Measured
 from ..mechanism import Rng, TableMechanism
 from ..shipping import Shipped
-from ..spark import is_spark, release_spark
 from .cells import Cells
 from .readers import ArrayReader, Reader, n_records, taken
 from .reading import CHUNK
@@ -148,10 +147,9 @@ class CertifiedRule:
                 names=("records",),
             )
         require_person(id, (*self.private_names, *self.reader.names()), "release")
-        if is_spark(X) or is_dask(X):
+        if release := release_on_cluster(X):
             if self.tables is None:
                 raise InvalidInputError("release: this rule is for arrays; a frame of a cluster is none.")
-            release = release_spark if is_spark(X) else release_dask
             return release(self, X, records=records, keep=keep, rng=rng, key=key, id=id)
         ids = id
         if isinstance(id, str) and self.tables is not None:

@@ -55,14 +55,9 @@ def compare(
         ),
     ] = 10.0,
     delimiter: options.Delimiter = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write a page with figure and table: .html."),
-    ] = None,
+    output: Annotated[str | None, options.output("Write a page with figure and table: .html.")] = None,
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="Save the table as CSV.")] = None,
-    plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Draw the information plane: .png, .pdf or .svg.")
-    ] = None,
+    plot: options.Plot = None,
     as_json: options.Json = False,
     **more: Any,
 ) -> None:

@@ -24,13 +24,7 @@ def decode(
     ],
     model: options.Model,
     output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the records go: .npz (array x), .csv, .tsv (both also .gz) or .parquet.",
-        ),
+        str, options.output("Where the records go: .npz (array x), .csv, .tsv (both also .gz) or .parquet.")
     ],
     spreadsheet_safe: options.SpreadsheetSafe = False,
     delimiter: options.Delimiter = None,

@@ -40,9 +40,7 @@ class _Result:
 
 
 def demo(
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FOLDER", help="Where tables and figures go.")
-    ] = "demo-output",
+    output: Annotated[str, options.output("Where tables and figures go.", "FOLDER")] = "demo-output",
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", min=0, help="Where the random starts come from.")
     ] = 0,

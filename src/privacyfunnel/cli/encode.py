@@ -11,7 +11,7 @@ import typer
 from ..errors import InvalidInputError
 from . import options
 from .checks import PARTS, check_records, check_width, enough_memory, load_estimator
-from .running import warn
+from .running import warn_of_seed
 
 if TYPE_CHECKING:
     from ..learned.encoder import Releasing
@@ -57,7 +57,7 @@ def encode(
     if seed is not None:
         import numpy as np
 
-        warn("--seed: whoever knows or guesses the seed can undo the noise; use it for tests only.")
+        warn_of_seed()
         generator = np.random.default_rng(seed)
         order = generator.spawn(1)[0]
         funnel.set_params(release_state=generator)

@@ -43,12 +43,10 @@ def fit(
     data: options.Samples,
     output: Annotated[
         str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="The folder that the whole model is saved into, for its owner: it tells how many records "
+        options.output(
+            "The folder that the whole model is saved into, for its owner: it tells how many records "
             "have each private value.",
+            "FOLDER",
         ),
     ],
     method: Annotated[

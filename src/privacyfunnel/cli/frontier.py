@@ -30,16 +30,11 @@ def frontier(
         typer.Option(metavar="NUMBER", min=1, help="How many points to solve for with each method."),
     ] = 40,
     delimiter: options.Delimiter = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Save the frontier with its mechanisms as JSON."),
-    ] = None,
+    output: Annotated[str | None, options.output("Save the frontier with its mechanisms as JSON.")] = None,
     csv: Annotated[
         str | None, typer.Option(metavar="FILE", help="Save every point as CSV, without mechanisms.")
     ] = None,
-    plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Draw the information plane: .png, .pdf or .svg.")
-    ] = None,
+    plot: options.Plot = None,
     as_json: options.Json = False,
     **more: Any,
 ) -> None:

@@ -31,6 +31,11 @@ def check_methods(value: str | Sequence[str] | None) -> str | Sequence[str] | No
     return value
 
 
+def output(help: str, metavar: str = "FILE") -> Any:
+    """-o of every command: where what it makes goes."""
+    return typer.Option("--output", "-o", metavar=metavar, help=help)
+
+
 def choice(*allowed: str) -> Callable[[str | None], str | None]:
     """Refuses what is none of the words; an option that is not given has none."""
 
@@ -113,12 +118,10 @@ Model = Annotated[
 ]
 CodesOutput = Annotated[
     str,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Where the codes go: .npz (array z), .csv, .tsv (both also .gz) or .parquet.",
-    ),
+    output("Where the codes go: .npz (array z), .csv, .tsv (both also .gz) or .parquet."),
+]
+Plot = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Draw the information plane: .png, .pdf or .svg.")
 ]
 Shuffle = Annotated[
     bool,

@@ -167,11 +167,8 @@ def protect(
     private: options.Private,
     output: Annotated[
         str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the table goes: .csv, .tsv (both also .gz) or .parquet. Its codebook lies beside it.",
+        options.output(
+            "Where the table goes: .csv, .tsv (both also .gz) or .parquet. Its codebook lies beside it."
         ),
     ],
     spreadsheet_safe: options.SpreadsheetSafe = False,

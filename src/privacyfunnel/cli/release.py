@@ -12,7 +12,7 @@ from ..errors import InvalidInputError
 from . import options
 from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
 from .options import Option, columns, file, flag
-from .running import note, warn
+from .running import note, warn, warn_of_seed
 
 if TYPE_CHECKING:
     from ..files import TableFile
@@ -70,12 +70,9 @@ def release(
     data: options.Data,
     output: Annotated[
         str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the table goes: .csv, .tsv (both also .gz), .parquet or .arrow; - is CSV on stdout. "
-            "For DATA in parts, a name without ending is a new folder of parts.",
+        options.output(
+            "Where the table goes: .csv, .tsv (both also .gz), .parquet or .arrow; - is CSV on stdout. "
+            "For DATA in parts, a name without ending is a new folder of parts."
         ),
     ],
     mechanism: Annotated[
@@ -316,7 +313,7 @@ def _warn(
             "it with 'pfunnel audit --keep COLUMN'."
         )
     if seed is not None:
-        warn("--seed: whoever knows or guesses the seed can undo the noise; use it for tests only.")
+        warn_of_seed()
 
 
 def _generator(seed: int | None) -> Any:

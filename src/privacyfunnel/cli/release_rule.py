@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import DataFileError, InvalidInputError
 from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
-from .running import note, warn
+from .running import note, warn, warn_of_seed
 
 if TYPE_CHECKING:
     from ..certified import CertifiedRule
@@ -54,7 +54,7 @@ def release_by_rule(
     if not to_stdout:
         check_sink(table, output)
     if seed is not None:
-        warn("--seed: whoever knows or guesses the seed can undo the noise; use it for tests only.")
+        warn_of_seed()
     if keep:
         warn(f"the guarantee is not about what these columns tell: {', '.join(keep)}.")
     generator = None if seed is None else np.random.default_rng(seed)

@@ -34,10 +34,7 @@ def reproduce(
         ),
     ] = "small",
     output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", metavar="FOLDER", help="For tables, figures and the page about them, README.md."
-        ),
+        str, options.output("For tables, figures and the page about them, README.md.", "FOLDER")
     ] = "results",
     store: Annotated[
         str, typer.Option(metavar="FOLDER", help="Where the runs are kept; see 'pfunnel sweep'.")

@@ -114,6 +114,11 @@ def warn(message: str) -> None:
     _line("warning", message, typer.colors.YELLOW)
 
 
+def warn_of_seed() -> None:
+    """What is said of a release whose draws are repeatable."""
+    warn("--seed: whoever knows or guesses the seed can undo the noise; use it for tests only.")
+
+
 def note(message: str) -> None:
     """One line on stderr that begins with "note:"."""
     _line("note", message, typer.colors.CYAN)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ..errors import InvalidInputError
 from ..uncertainty import LEVEL
 from . import options
@@ -65,12 +63,7 @@ def solve(
     private: options.Private,
     method: options.Method = "auto",
     delimiter: options.Delimiter = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Save the mechanism here, for 'pfunnel release'."
-        ),
-    ] = None,
+    output: Annotated[str | None, options.output("Save the mechanism here, for 'pfunnel release'.")] = None,
     as_json: options.Json = False,
     **more: Any,
 ) -> None:

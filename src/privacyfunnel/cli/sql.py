@@ -59,9 +59,7 @@ def sql(
         str, typer.Option(metavar="TABLE", help="The new table that the release goes into.")
     ] = "released",
     column: Annotated[str, typer.Option(metavar="NAME", help="Name of the released column.")] = "z",
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where the statements go; - is stdout.")
-    ] = "-",
+    output: Annotated[str, options.output("Where the statements go; - is stdout.")] = "-",
     as_json: options.Json = False,
     **given: Any,
 ) -> None:

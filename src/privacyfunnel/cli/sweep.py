@@ -51,10 +51,7 @@ def sweep(
     n_jobs: Processes = -1,
     scheduler: Scheduler = None,
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The table of export: .csv, .tsv (also .gz) or .parquet."
-        ),
+        str | None, options.output("The table of export: .csv, .tsv (also .gz) or .parquet.")
     ] = None,
     timings: Annotated[
         bool,

@@ -180,7 +180,7 @@ def solve(
     if not (proving and _without_tables(problem, target)):
         check_size(problem, options, whole=proving or target.kind != "beta")
     if not measures.plain:
-        solution = solve_measured(problem, options, target, limits, progress, insist=insist)
+        solution = solve_measured(problem, options, target, limits, progress)
     elif proving:
         solution = solve_with_proof(problem, options, target, limits, progress, insist=insist)
     else:

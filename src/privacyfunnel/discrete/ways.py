@@ -77,8 +77,6 @@ def solve_measured(
     target: Target,
     limits: tuple[float, float],
     progress: bool | None,
-    *,
-    insist: bool,
 ) -> Solution:
     """The result for other measures than information: proved, for every release or for finite answers."""
     from .exact.engine import Limits

@@ -17,13 +17,7 @@ from .forms import Form, as_kind, doubtful_number, form_of
 GAPS = ("NA", "N/A", "n/a", "NULL", "null", "NaN", "?")
 
 
-def read_typed(
-    table: TableFile,
-    types: Mapping[str, Any] | None = None,
-    *,
-    gaps: Sequence[str] = (),
-    progress: bool | None = None,
-) -> Any:
+def read_typed(table: TableFile, *, gaps: Sequence[str] = ()) -> Any:
     """All records as a pyarrow Table. Columns of a CSV file whose texts are all numbers become numbers.
 
     Those whose texts are all dates such as 2024-02-29 or 29.02.2024, or times such as 23:59 or
@@ -33,17 +27,15 @@ def read_typed(
     Parameters
     ----------
     table : TableFile
-    types : mapping from column to the type of Arrow it must have, optional
-        Of a CSV file: those of other columns are found from their texts.
     gaps : texts of a CSV file that mean a missing value, besides the empty one
     """
     import pyarrow as pa
 
     names = list(table.columns)
-    with progress_bar(f"Reading {os.path.basename(table.path)}", progress) as report:
+    with progress_bar(f"Reading {os.path.basename(table.path)}") as report:
         batches = list(table.batches(names, letters=names, report=report))
     found = pa.Table.from_batches(batches, schema=table.schema(names))
-    return typed(_with_gaps(found, gaps) if gaps and isinstance(table, CsvFile) else found, table, types)
+    return typed(_with_gaps(found, gaps) if gaps and isinstance(table, CsvFile) else found, table)
 
 
 def gaps_in(frame: Any) -> dict[str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 from ..alphabet import as_names, require_columns
 from ..arrays import FloatArray, IntArray
 from ..attributes import LEAST_RECORDS
+from ..checks import confidence_level
 from ..errors import InvalidInputError, shortened
 from ..information import entropy
 from .estimates import above, advice_for, at_least, guess_rate, told_bits
@@ -72,10 +73,7 @@ def inspect_tallies(
     tallies: Tallies, private: str | Sequence[str] | None = None, confidence: float = 0.95
 ) -> Inspection:
     """The same of records that are counted elsewhere, such as in a file."""
-    if not 0 < confidence < 1:
-        raise InvalidInputError(
-            f"confidence must be between 0 and 1, such as 0.95; it is {confidence!r}.", names=("confidence",)
-        )
+    confidence_level("confidence", confidence)
     names = () if private is None else as_names(private)
     require_columns(names, tallies.schema, "inspect")
     n = tallies.n_records()

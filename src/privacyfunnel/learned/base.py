@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 from torch import Tensor, nn
 
+from ..arrays import from_tensor
 from ..attributes import Attribute, read_attributes
 from ..errors import ConvergenceWarning, InvalidInputError
+from ..frames import column_names
 from ..pipelines import PrivateAtFit
 from ..progress import progress_bar, saying_how_long
 from .encoder import CHUNK, Releasing
 from .families import likelihood
 from .inputs import (
     Marks,
-    as_array,
     as_tensor,
     check_range,
     check_settings,
     check_square,
-    column_names,
     draw_seed,
     fingerprint_of,
     pick_device,
@@ -419,7 +419,7 @@ class LearnedFunnel(PrivateAtFit, Releasing):
 
     def _codes(self, Z: Any) -> Tensor:
         check_is_fitted(self)
-        table = check_array(as_array(Z), dtype=np.float32, input_name="Z")
+        table = check_array(from_tensor(Z), dtype=np.float32, input_name="Z")
         if table.shape[1] != self._n_features_out:
             raise InvalidInputError(
                 f"Z must have {self._n_features_out} columns, one a component; its shape is {table.shape}."

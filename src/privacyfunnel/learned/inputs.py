@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from ..arrays import from_tensor
 from ..errors import InvalidInputError
+from ..frames import column_names
 from ..keys import KEY_BYTES
 from ..spark import is_spark
 from .families import Likelihood
@@ -147,23 +149,6 @@ def draw_seed(state: Any) -> int:
     )
 
 
-def as_array(values: Any) -> Any:
-    """A tensor as an array, everything else as it is."""
-    if not isinstance(values, Tensor):
-        return values
-    values = values.detach().cpu()
-    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
-
-
-def column_names(values: Any, what: str) -> list[Any] | None:
-    """The names of a frame's columns; None for what is no frame."""
-    if hasattr(values, "collect_schema") and not hasattr(values, "shape"):
-        raise InvalidInputError(f"{what} is a lazy frame, which has no rows yet; call its collect() first.")
-    # pyarrow's tables name their columns elsewhere than pandas and polars.
-    named = getattr(values, "column_names", getattr(values, "columns", None))
-    return None if named is None or isinstance(values, np.ndarray) else list(named)
-
-
 def fingerprint_of(tensors: Sequence[Tensor], after: str = "") -> str:
     """A hash of the training data: records and private attributes, and those behind an earlier hash."""
     digest = hashlib.sha256(after.encode())
@@ -187,7 +172,7 @@ def _is_finite(value: Any) -> bool:
 
 def read_records(estimator: Any, X: Any, *, reset: bool) -> Tensor:
     """X as a float32 tensor with a row a record; with `reset` the estimator takes its features from it."""
-    X = as_array(X)
+    X = from_tensor(X)
     if is_spark(X):
         raise InvalidInputError(
             "X is a frame of Spark; release it there with release_frame, or pass X.toPandas()."

@@ -15,8 +15,7 @@ from ..errors import InvalidInputError
 from ..files import TableFile
 from ..files.records import ColumnFile
 from ..frames import read_frame, without_notes
-from ..lazy import is_dask, release_dask
-from ..spark import is_spark, release_spark
+from ..lazy import release_on_cluster
 from ..streams import open_any, write_stream
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ def release_frame(model: Releasing, frame: Any, keep: str | Sequence[str], rng: 
     import narwhals as nw
 
     check_is_fitted(model)
-    if is_spark(frame) or is_dask(frame):
-        return (release_spark if is_spark(frame) else release_dask)(model, frame, keep=keep, rng=rng)
+    if release := release_on_cluster(frame):
+        return release(model, frame, keep=keep, rng=rng)
     data, kept = read_frame(frame, "release_frame"), as_names(keep)
     require_columns(kept, data.columns, "release_frame: keep")
     codes = [str(name) for name in model.get_feature_names_out()]

@@ -15,8 +15,8 @@ import privacyfunnel as pf
 from privacyfunnel.datasets import known_joints, paper_joint
 from privacyfunnel.discrete.exact import engine as engine_module
 from privacyfunnel.discrete.exact.looking import Looker, Starts
+from privacyfunnel.discrete.exact.nodes import empty_nodes
 from privacyfunnel.discrete.exact.pricing import Pricing
-from privacyfunnel.discrete.exact.supports import empty_nodes
 from privacyfunnel.errors import ConvergenceWarning, InvalidInputError
 
 GRID_OPTIMUM = [

@@ -11,10 +11,11 @@ from strategies import random_joint
 import privacyfunnel as pf
 from privacyfunnel.discrete.exact.climbing import climb, free_bound, grow, sample_chains, swap_letters
 from privacyfunnel.discrete.exact.master import Duals
+from privacyfunnel.discrete.exact.nodes import empty_nodes
 from privacyfunnel.discrete.exact.pricing import Pricing
 from privacyfunnel.discrete.exact.ratios import share_ratios
 from privacyfunnel.discrete.exact.reduction import reduce
-from privacyfunnel.discrete.exact.supports import TINY, _fill, empty_nodes, search
+from privacyfunnel.discrete.exact.supports import TINY, _fill, search
 from privacyfunnel.discrete.problem import Problem
 
 GO_ON = np.zeros(1, dtype=np.int8)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import FloatArray, IntArray
 from ...attributes import LARGEST, MOST_WHOLE, Attribute
+from ...checks import confidence_level
 from ...errors import InvalidInputError
 from ...information import log2_or_zero
 from ...measured import Interval, Number
@@ -215,8 +216,7 @@ def bound_of(
     calibration: Calibration,
 ) -> LeakageBound:
     """The bound that calibrated held-out probabilities q (n, n_classes) of classes y prove."""
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level must be between 0 and 1, such as 0.95; it is {level}.")
+    confidence_level("level", level)
     n = len(y)
     shares = np.bincount(y, minlength=q.shape[1]) / n
     # Their mean is H(Y) − cross-entropy, their spread that of both together.

@@ -27,6 +27,8 @@ N_NEIGHBORS = 15
 N_EPOCHS = 200
 #: Up to this many records the embedding starts at random: spectral starts need more points.
 FEW = 50
+#: The most clusters that the Ray–Turi index chooses among.
+MOST_CLUSTERS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,10 +257,10 @@ def kmeans(points: FloatArray, k: int, seed: int) -> tuple[IntArray, FloatArray]
     return fitted.labels_.astype(np.intp), np.asarray(fitted.cluster_centers_, dtype=np.float64)
 
 
-def ray_turi_clusters(points: FloatArray, seed: int, largest: int = 20) -> IntArray:
+def ray_turi_clusters(points: FloatArray, seed: int) -> IntArray:
     """Cluster numbers for the number of clusters with the least Ray–Turi index."""
     best, labels = np.inf, np.zeros(len(points), dtype=np.intp)
-    for k in range(2, min(largest, len(np.unique(points, axis=0))) + 1):
+    for k in range(2, min(MOST_CLUSTERS, len(np.unique(points, axis=0))) + 1):
         candidate, centres = kmeans(points, k, seed)
         index = ray_turi_index(points, candidate, centres)
         if index < best:

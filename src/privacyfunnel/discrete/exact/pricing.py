@@ -22,11 +22,12 @@ from ...arrays import FloatArray
 from .climbing import free_bound
 from .looking import Looker, Starts, as_starts
 from .master import Duals
+from .nodes import Nodes, empty_nodes, joined, taken
 from .pairs import ENDS, price_pairs
 from .ratios import share_ratios
 from .reduction import Posterior, Reduction
 from .shares import ROUND_OFF, price_shares
-from .supports import TINY, Nodes, empty_nodes, joined, search, taken
+from .supports import TINY, search
 
 THOROUGH = 6  # times the effort of a look, before a proof
 MOST_COLUMNS = 400  # added by one call

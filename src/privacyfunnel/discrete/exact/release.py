@@ -11,8 +11,9 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...measures import largest_lift
+from ...merging import merge_symbols
 from ...solution import Status, Target
-from ...sparse import Channel, SparseChannel, beside, merge_symbols
+from ...sparse import Channel, SparseChannel, beside
 from ..batch import Task, run_tasks
 from ..problem import Problem
 

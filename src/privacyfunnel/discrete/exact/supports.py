@@ -21,13 +21,12 @@ something.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from ...arrays import FloatArray
+from .nodes import Nodes, empty_nodes, put
 from .ratios import HAIR
 
 SLACK = 1e-12  # limits of shares are moved outwards by this much
@@ -39,62 +38,6 @@ NARROWEST = 1e-9  # limits that are not halved any more
 N_CENTRES = 10  # tried for each node
 MOST_APART = 4  # letters of the rest that are told apart in a bound
 LOOK_UP = 256  # nodes between two looks at the caller's request to stop
-
-
-class Nodes(NamedTuple):
-    """Partial supports, by row."""
-
-    letters: NDArray[np.int32]  # (capacity, rank) in falling order of share
-    low: FloatArray  # limits of these shares
-    high: FloatArray
-    centre: FloatArray  # (capacity, n_y) a good c of the node above
-    upper: FloatArray  # (capacity,) proved bound on G
-    size: NDArray[np.int32]  # letters chosen
-    closed: NDArray[np.bool_]  # whether there are no others
-
-
-@njit(nogil=True, cache=True)
-def empty_nodes(capacity: int, rank: int, n_y: int) -> Nodes:
-    return Nodes(
-        np.zeros((capacity, rank), dtype=np.int32),
-        np.zeros((capacity, rank)),
-        np.zeros((capacity, rank)),
-        np.zeros((capacity, n_y)),
-        np.full(capacity, np.inf),
-        np.zeros(capacity, dtype=np.int32),
-        np.zeros(capacity, dtype=np.bool_),
-    )
-
-
-@njit(nogil=True, cache=True)
-def _put(
-    nodes: Nodes,
-    at: int,
-    letters: NDArray[np.int32],
-    low: FloatArray,
-    high: FloatArray,
-    centre: FloatArray,
-    upper: float,
-    size: int,
-    closed: bool,
-) -> None:
-    """Make this the node in row `at`."""
-    for j in range(letters.size):
-        nodes.letters[at, j], nodes.low[at, j], nodes.high[at, j] = letters[j], low[j], high[j]
-    for y in range(centre.size):
-        nodes.centre[at, y] = centre[y]
-    nodes.upper[at], nodes.size[at], nodes.closed[at] = upper, size, closed
-
-
-def taken(nodes: Nodes, rows: Any) -> Nodes:
-    """Some rows, as nodes of their own."""
-    columns: list[Any] = [column[rows].copy() for column in nodes]
-    return Nodes(*columns)
-
-
-def joined(parts: list[Nodes]) -> Nodes:
-    columns: list[Any] = [np.concatenate(same) for same in zip(*parts, strict=True)]
-    return Nodes(*columns)
 
 
 @njit(nogil=True, cache=True)
@@ -296,7 +239,7 @@ def search(
         if top == 0:
             r = next_root
             start = roots.letters[r], roots.low[r], roots.high[r], roots.centre[r]
-            _put(stack, 0, *start, roots.upper[r], roots.size[r], roots.closed[r])
+            put(stack, 0, *start, roots.upper[r], roots.size[r], roots.closed[r])
             next_root += 1
             top = 1
         if nodes >= max_nodes or (nodes % LOOK_UP == 0 and stop[0] != 0):
@@ -478,7 +421,7 @@ def search(
                 break
             continue
         if above <= rung and n_leaves < leaves.upper.size:
-            _put(leaves, n_leaves, letters, low, high, best_centre, above, size, closed)
+            put(leaves, n_leaves, letters, low, high, best_centre, above, size, closed)
             n_leaves += 1
             continue
         # Branch: halve the widest limits, of closed nodes those whose chord is furthest off, or choose the
@@ -499,7 +442,7 @@ def search(
         if closed or (size > 1 and widest > WIDTH):
             middle = 0.5 * (low[which] + high[which])
             for half in range(2):
-                _put(stack, top, letters, low, high, best_centre, above, size, closed)
+                put(stack, top, letters, low, high, best_centre, above, size, closed)
                 if half == 0:
                     stack.high[top, which] = middle
                 else:
@@ -541,7 +484,7 @@ def search(
                     continue
                 if kind == 1 and highs + own_high[x] < 1.0 - SLACK:
                     continue
-                _put(stack, top, letters, low, high, best_centre, guess, size + 1, kind == 1)
+                put(stack, top, letters, low, high, best_centre, guess, size + 1, kind == 1)
                 stack.letters[top, size] = x
                 stack.low[top, size] = forced * (1.0 - SLACK)
                 stack.high[top, size] = own_high[x]

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import mechanisms_on_joints
 
+from privacyfunnel.combining import time_share
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.information import utility_and_leakage
 from privacyfunnel.joint import Joint
 from privacyfunnel.mechanism import TableMechanism
-from privacyfunnel.time_sharing import time_share
 
 NAN = float("nan")
 
