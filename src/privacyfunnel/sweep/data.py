@@ -49,6 +49,7 @@ class Records:
     y_train: NDArray[Any]
     x_test: NDArray[Any]
     y_test: NDArray[Any]
+    target_train: NDArray[Any] | None = None
     target_test: NDArray[Any] | None = None
     name: str = "y"
 
