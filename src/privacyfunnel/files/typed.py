@@ -26,8 +26,8 @@ def read_typed(
 ) -> Any:
     """All records as a pyarrow Table. Columns of a CSV file whose texts are all numbers become numbers.
 
-    Those whose texts are all dates such as 2024-02-29 or 29.02.2024, or times such as 23:59 or
-    2024-02-29T23:59:59Z, become that, and numbers with decimal commas become numbers. A writer that
+    Those whose texts are all dates such as 2024-02-29 or 29.02.2024, or times such as 23:59, 9:05 PM or
+    2024-02-29T23:59:59+02:00, become that, and numbers with decimal commas become numbers. A writer that
     has `written_forms` writes them in the same way again.
 
     Parameters
