@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,12 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
             raise DataFileError(
                 f"{name}: the folder may not be written; choose another one or change its permissions."
             )
+
+
+def as_text_file(delimiter: str | None, gaps: Sequence[str] | None = ()) -> str:
+    """The options with which a CSV file was read, to be typed again in a command that is proposed."""
+    said = "" if delimiter is None else f" --delimiter {shlex.quote(delimiter)}"
+    return said + "".join(f" --missing-text {shlex.quote(gap)}" for gap in gaps or ())
 
 
 def check_folder(output: str, inputs: Sequence[str], *, encoder: bool = False) -> None:

@@ -189,6 +189,15 @@ def flag(help: str) -> Option:
     return Option(help, kind=bool, value=False)
 
 
+MISSING_TEXT = Option(
+    "A text that means a missing value in the CSV file, such as NA. Repeat for several.",
+    "none",
+    str,
+    metavar="TEXT",
+    several=True,
+)
+
+
 def listed(table: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a table's options; those that may be repeated as tuples, which may be empty."""
     return {name: tuple(given[name] or ()) if row.several else given[name] for name, row in table.items()}

@@ -18,6 +18,7 @@ from ..progress import say_first, status_line
 from . import options
 from .budget import share
 from .checks import (
+    as_text_file,
     check_delimiter,
     check_new_folder,
     check_outputs,
@@ -124,13 +125,7 @@ MORE = {
         choices=("error", "letter"),
         value="error",
     ),
-    "missing_text": Option(
-        "A text that means a missing value in the CSV file, such as NA. Repeat for several.",
-        "none",
-        str,
-        metavar="TEXT",
-        several=True,
-    ),
+    "missing_text": options.MISSING_TEXT,
     "records": Option(
         "What stands for a symbol: each column drawn from what is usual for it, its average or commonest "
         "values, or its number.",
@@ -289,7 +284,7 @@ def protect(
     if as_json:
         print_json(values)
     else:
-        print_protected(values)
+        print_protected(values, as_text_file(delimiter, given["missing_text"]))
 
 
 @contextmanager

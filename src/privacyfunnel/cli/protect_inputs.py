@@ -24,9 +24,9 @@ def large_table(data: str, delimiter: str | None, wanted: Sequence[str], given: 
     """
     from ..files import PartsFile, open_table
 
-    if given["missing"] != "error" or any(given[name] for name in ("drop", "keep", "groups", "missing_text")):
+    if given["missing"] != "error" or any(given[name] for name in ("drop", "keep", "groups")):
         return None
-    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None, gaps=given["missing_text"] or ())
     parts = [part.path for part in table.parts] if isinstance(table, PartsFile) else [table.path]
     packed = not is_csv(data) or data.lower().endswith(".gz")
     if sum(map(os.path.getsize, parts)) <= (LARGE_PACKED if packed else LARGE_TEXT):
@@ -39,12 +39,10 @@ def read_table(data: str, delimiter: str | None, wanted: Sequence[str | None], g
     from ..files import open_table
     from ..files.typed import read_typed
 
-    drop, gaps = given["drop"] or (), given["missing_text"] or ()
-    if gaps and not is_csv(data):
-        raise InvalidInputError("missing_text belongs to CSV files; leave it out.", names=("missing_text",))
-    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    drop = given["drop"] or ()
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None, gaps=given["missing_text"] or ())
     table.require([*(name for name in wanted if name is not None), *drop])
-    frame = read_typed(table, gaps=gaps)
+    frame = read_typed(table)
     if not len(frame):
         raise InvalidInputError(f"{data}: there are no records; pass a table with at least one row.")
     frame = frame.drop_columns(list(drop)) if drop else frame
@@ -57,7 +55,7 @@ def written_in(data: str, delimiter: str | None, gaps: Sequence[str] | None) -> 
     from ..files import open_table
     from ..files.typed import written_forms
 
-    return written_forms(open_table(data, delimiter=delimiter), gaps or ()) if is_csv(data) else {}
+    return written_forms(open_table(data, delimiter=delimiter, gaps=gaps or ())) if is_csv(data) else {}
 
 
 def warn_of_others(columns: Iterable[Any]) -> None:

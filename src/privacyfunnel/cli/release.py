@@ -55,6 +55,7 @@ KEEPING = {
         kind=str,
         metavar="FOLDER",
     ),
+    "missing_text": options.MISSING_TEXT,
     "n_jobs": Option("Threads; -1 is one a core. With --seed there is one.", kind=int, value=-1, least=None),
     "codebook": Option(
         "Write here what each symbol stands for: a table of symbols, their shares and letters.",
@@ -136,7 +137,7 @@ def release(
     check_spreadsheet_safe(spreadsheet_safe, output + ".parquet" if to_folder else output)
     check_delimiter(delimiter, [data, output])
     table_mechanism = load_mechanism(mechanism)
-    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None, gaps=given["missing_text"] or ())
     if not to_stdout:
         check_sink(table, output, shuffle)
     names = _public(table_mechanism, given["public"])
@@ -249,6 +250,7 @@ def _by_rule(
         seed=seed,
         key=given["key"],
         person=given["id"],
+        gaps=given["missing_text"] or (),
         delimiter=delimiter,
         as_json=as_json,
     )

@@ -30,6 +30,7 @@ def release_by_rule(
     seed: int | None,
     key: str | None,
     person: str | None,
+    gaps: Sequence[str],
     delimiter: str | None,
     as_json: bool,
 ) -> None:
@@ -50,7 +51,7 @@ def release_by_rule(
     check_spreadsheet_safe(spreadsheet_safe, output)
     check_delimiter(delimiter, [data, output])
     loaded = _load(rule)
-    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None, gaps=gaps)
     if not to_stdout:
         check_sink(table, output)
     if seed is not None:

@@ -28,10 +28,10 @@ _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 class CsvFile(TableFile):
-    """A CSV file, gzipped or not; every column is text."""
+    """A CSV file, gzipped or not; every column is text. Those in `gaps` mean a missing value."""
 
-    def __init__(self, path: str, delimiter: str) -> None:
-        self.path, self.delimiter = path, delimiter
+    def __init__(self, path: str, delimiter: str, gaps: Sequence[str] = ()) -> None:
+        self.path, self.delimiter, self.gaps = path, delimiter, tuple(gaps)
         self.compressed = file_kind(path)[1]
         self.columns = self._header()
 
@@ -67,12 +67,23 @@ class CsvFile(TableFile):
                 wanted = block.select(columns)
                 self._refuse_nul(wanted, done)
                 done += block.num_rows
-                yield from _sliced(_without_empty(wanted, letters))
+                yield from _sliced(self._without_gaps(_without_empty(wanted, letters)))
                 report(file.tell() >> 20, size >> 20)  # megabytes
             if ending is not None and ("\n" in ending or "\r" in ending):
                 self._check_end()
         except (pa.ArrowInvalid, OSError) as error:
             self._explain(error)
+
+    def _without_gaps(self, batch: Any) -> Any:
+        """The batch with texts that mean a missing value as such."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        if not self.gaps:
+            return batch
+        gaps, nothing = pa.array(self.gaps, pa.string()), pa.scalar(None, pa.string())
+        columns = [compute.if_else(compute.is_in(one, gaps), nothing, one) for one in batch.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _reader(self, file: Any, columns: Any) -> Any:
         import pyarrow as pa
