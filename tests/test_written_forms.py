@@ -218,7 +218,7 @@ def test_how_much_becomes_other() -> None:
     column = CategoryColumn.read("town", pa.chunked_array([texts]), "")
     assert isinstance(column, CategoryColumn)
     assert column.rest_share == 0.4
-    assert column.sentence == "town: 1 values that 10 records share; rarer ones become 'other', 40%."
+    assert column.sentence == "town: 1 value that 10 records share; rarer ones become 'other', 40%."
 
 
 def test_batches_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -339,6 +339,12 @@ def test_tomorrows_records_are_read_like_those_of_the_rule(pfunnel: Run, table: 
     assert set(ages) == {"", "40"}
     ended = pfunnel("release", "people.parquet", *rule, "--missing-text", "NA", *more)
     assert "--missing-text belongs to CSV files; leave it out." in ended.err
+    # What separates the fields is found, and is the same in the output.
+    ended = pfunnel("release", tmp_path / "new.csv", *rule, "--missing-text", "NA", *more)
+    assert ended.code == 0, ended.err
+    assert more[1].read_text().startswith("job;hours;code;rich;age\n")
+    ended = pfunnel("release", tmp_path / "new.csv", *rule, "--missing-text", "NA", "-o", tmp_path / "m.tsv")
+    assert (tmp_path / "m.tsv").read_text().startswith("job\thours\t")
 
 
 def test_too_few_records_are_told_in_the_first_line(pfunnel: Run, table: Path, tmp_path: Path) -> None:

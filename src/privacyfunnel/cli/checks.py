@@ -110,6 +110,16 @@ def check_delimiter(delimiter: str | None, files: Sequence[str]) -> None:
         raise InvalidInputError(f"{files[0]}: --delimiter belongs to CSV files; leave it out.")
 
 
+def written_delimiter(delimiter: str | None, data: str, output: str) -> str | None:
+    """What separates the fields of the output: what was asked for, or what does in DATA of the same kind."""
+    from ..files import open_table
+    from ..streams import delimiter_for
+
+    if delimiter is not None or not is_csv(data):
+        return delimiter if is_csv(output) else None
+    return delimiter_for(output, open_table(data))
+
+
 def check_columns(path: str, private: Sequence[str], drop: Sequence[str]) -> None:
     """Refuse --drop where there are no columns, and columns that are named twice."""
     from ..files.records import is_idx, is_npz

@@ -68,7 +68,7 @@ Delimiter = Annotated[
     str | None,
     typer.Option(
         metavar="CHARACTER",
-        show_default="a comma; a tab in .tsv",
+        show_default="found; else a comma, in .tsv a tab",
         help="What separates the fields of a CSV file.",
     ),
 ]

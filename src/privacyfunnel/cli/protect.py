@@ -24,7 +24,7 @@ from .checks import (
     check_outputs,
     check_spreadsheet_safe,
     check_table_name,
-    is_csv,
+    written_delimiter,
 )
 from .options import Option, columns
 from .protect_inputs import large_table, read_table, warn_of_others, warn_of_texts, without_gaps, written_in
@@ -237,7 +237,7 @@ def protect(
     else:
         released = _streamed(funnel, large, given["records"])
     how = {
-        "delimiter": delimiter if is_csv(output) else None,
+        "delimiter": written_delimiter(delimiter, data, output),
         "spreadsheet_safe": spreadsheet_safe,
         "forms": written_in(data, delimiter, given["missing_text"]),
     }

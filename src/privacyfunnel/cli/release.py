@@ -10,7 +10,14 @@ import typer
 
 from ..errors import InvalidInputError
 from . import options
-from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
+from .checks import (
+    check_delimiter,
+    check_outputs,
+    check_spreadsheet_safe,
+    check_table_name,
+    is_csv,
+    written_delimiter,
+)
 from .options import Option, columns, file, flag
 from .running import note, warn
 
@@ -153,7 +160,7 @@ def release(
     strangers = releasing.count_strangers()
     order = None if generator is None else generator.spawn(1)[0]
     settings: dict[str, Any] = {
-        "delimiter": delimiter,
+        "delimiter": written_delimiter(delimiter, data, output),
         "spreadsheet_safe": spreadsheet_safe,
         "shuffle": shuffle,
     }

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import DataFileError, InvalidInputError
-from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
+from .checks import (
+    check_delimiter,
+    check_outputs,
+    check_spreadsheet_safe,
+    check_table_name,
+    is_csv,
+    written_delimiter,
+)
 from .running import note, warn
 
 if TYPE_CHECKING:
@@ -64,7 +71,7 @@ def release_by_rule(
     releasing = RuleRelease(table, loaded, RECORDS[values], keep, generator, secret, person)
     with open_writer(
         output,
-        delimiter=delimiter,
+        delimiter=written_delimiter(delimiter, data, output),
         spreadsheet_safe=spreadsheet_safe,
         shuffle=shuffle,
         rng=order,
