@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -84,7 +85,7 @@ def warn_of_texts(data: str, frame: Any) -> None:
         warn(
             f"{data}: texts that often mean a missing value are taken for values: {listed}"
             f"{' and others' * (len(meant) > 5)}; if they do, pass --missing-text "
-            f"{next(iter(meant.values()))}."
+            f"{shlex.quote(next(iter(meant.values())))}."
         )
 
 
