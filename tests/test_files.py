@@ -20,6 +20,7 @@ from scipy.stats import chisquare
 import privacyfunnel as pf
 from privacyfunnel.errors import InvalidInputError
 from privacyfunnel.files import (
+    CsvFile,
     base,
     csv_files,
     open_records,
@@ -407,3 +408,45 @@ def test_numbers_of_a_csv_file_are_numbers(tmp_path: Path, texts: list[str], kin
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{text},x\n" for text in texts), encoding="utf-8")
     assert str(read_typed(open_table(path))["a"].type).removeprefix("large_") == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a;b\n1,5;x\n2;y\n", ";"),
+        ("a\tb\n1\tx\n", "\t"),
+        ('a|b\n"1|2\n3"|x\n', "|"),
+        ("a,b\n1,x\n", ","),
+        ("a,b;c\n1,x;y\n", ","),
+        ("a;b\nx\n", ","),  # a doubt: one column with a strange name
+        ("a;b|c\n1;2|3\n", ","),
+        ("a;b\n", ","),
+        ("a\n1;2\n", ","),
+    ],
+)
+def test_what_separates_the_fields_is_found(tmp_path: Path, text: str, found: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    table = open_table(path)
+    assert isinstance(table, CsvFile)
+    assert table.delimiter == found
+    assert isinstance(given := open_table(path, delimiter=","), CsvFile)
+    assert given.delimiter == ","
+
+
+def test_a_spreadsheet_is_to_be_saved_as_csv() -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"people.xlsx: the name must end .*; save it as CSV \(UTF-8\)"
+    ):
+        open_table("people.xlsx")
+    with pytest.raises(InvalidInputError, match="rename it"):
+        open_table("people.txt")
+
+
+def test_texts_that_mean_a_missing_value(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\nNA,1\n"NA",?\nx,3\n', encoding="utf-8")
+    (batch,) = open_table(path, gaps=["NA", "?"]).batches()
+    assert batch.to_pydict() == {"a": [None, None, "x"], "b": ["1", None, "3"]}
+    with pytest.raises(InvalidInputError, match="missing_text belongs to CSV files"):
+        open_table("t.parquet", gaps=["NA"])

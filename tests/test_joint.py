@@ -432,7 +432,7 @@ def test_a_frame_without_rows_is_refused(make) -> None:
 @pytest.mark.parametrize(
     ("public", "private", "says"),
     [
-        ("City", "sex", "no column 'City'; the closest are 'city'"),
+        ("City", "sex", "no column 'City'; the closest is 'city'"),
         ("city", "salary", "no column 'salary'; the columns are 'city', 'rooms', 'sex', 'old'"),
         (["city", "sex"], ["sex"], "'sex' is both public and private"),
         ([], ["sex"], "no public column"),

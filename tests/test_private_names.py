@@ -88,7 +88,7 @@ def test_frames_lose_the_private_columns(kind: str, coder: TableMechanism) -> No
         columns(keep=["key", "sex"])
     with pytest.raises(InvalidInputError, match="column 'job' is public"):
         columns(keep="job")
-    with pytest.raises(InvalidInputError, match="no column 'kee'; the closest are 'key'"):
+    with pytest.raises(InvalidInputError, match="no column 'kee'; the closest is 'key'"):
         columns(keep=["kee"])
 
 

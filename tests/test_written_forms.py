@@ -31,12 +31,24 @@ from privacyfunnel.files.typed import doubtful_numbers, guessed_types, read_type
         (["2023-01-17T20:28:00Z", "2023-01-18T00:28:00Z"], "timestamp[s, tz=UTC]"),
         (["2024-03-28 12:30:01 UTC"], "timestamp[s, tz=UTC]"),
         (["2024-03-28T12:30:01.500+00:00"], "timestamp[ms, tz=UTC]"),
+        (["2024-03-28T09:05:00+02:00"], "timestamp[s, tz=UTC]"),
+        (["2024-01-01 00:30-0530", "2023-12-31 23:59-0530"], "timestamp[s, tz=UTC]"),
+        (["28.03.2024 9:05:01.250 +02"], "timestamp[ms, tz=UTC]"),
+        (["9:05", "0:00", "17:03"], "time32[s]"),
+        (["9:05:30"], "time32[s]"),
+        (["2024-03-28 9:05", "2024-03-28 23:59"], "timestamp[s]"),
+        (["2024-03-28T9:05:01Z"], "timestamp[s, tz=UTC]"),
+        (["9:05 PM", "12:00 AM", "12:30 PM", "11:59 AM"], "time32[s]"),
+        (["09:05:30pm", "01:00:00am"], "time32[s]"),
+        (["2024-03-28 9:05 PM", "2024-03-28 12:05 AM"], "timestamp[s]"),
+        (["28.03.2024 9:05:07 AM +02:00"], "timestamp[s, tz=UTC]"),
         (["12,50", "3,25", "-0,10"], "double"),
         (["12,5", "3", "0,125"], "double"),
     ],
 )
 def test_what_is_read_is_written_in_the_same_way(tmp_path: Path, texts: list[str], kind: str) -> None:
     path, again = tmp_path / "t.csv", tmp_path / "again.csv"
+    texts = texts * 10  # so many show how a column is written
     path.write_text("a;b\n" + "".join(f"{text};x\n" for text in texts) + ";x\n", encoding="utf-8")
     table = open_table(path, delimiter=";")
     frame = read_typed(table)
@@ -47,9 +59,59 @@ def test_what_is_read_is_written_in_the_same_way(tmp_path: Path, texts: list[str
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12:05 AM", "00:05"),
+        ("1:05 am", "01:05"),
+        ("12:05PM", "12:05"),
+        ("11:59 PM", "23:59"),
+        ("9:05", "09:05"),
+        ("2024-03-28 9:05 PM", "2024-03-28 21:05"),
+        ("2024-03-28T09:05:00+02:00", "2024-03-28T07:05:00Z"),
+        ("2024-01-01 00:30 -0530", "2024-01-01T06:00:00Z"),
+    ],
+)
+def test_what_times_mean(text: str, value: str) -> None:
+    found, meant = (form_of(pa.array([one])) for one in (text, value))
+    assert found is not None
+    assert meant is not None
+    assert found.read(pa.array([text])) == meant.read(pa.array([value]))
+
+
+def test_instants_are_written_with_the_commonest_offset() -> None:
+    texts = pa.array(["2024-01-28T09:05:00+01:00"] * 12 + ["2024-07-28T09:05:00+02:00"] * 3)
+    form = form_of(texts)
+    assert form is not None
+    written = form.write(form.read(texts)).to_pylist()
+    assert written == ["2024-01-28T09:05:00+01:00"] * 12 + ["2024-07-28T08:05:00+01:00"] * 3
+
+
+@pytest.mark.parametrize(
+    ("texts", "plain"),
+    [
+        (["9:05"] * 9 + ["17:03"], ["09:05"] * 9 + ["17:03"]),
+        (["2024-03-28T09:05:00-03:00"], ["2024-03-28T12:05:00+00:00"]),
+        (["12,5"] * 9, ["12,5"] * 9),
+        (["12,50"] * 9, ["12,5"] * 9),
+    ],
+)
+def test_the_way_of_writing_tells_nothing_of_few_records(texts: list[str], plain: list[str]) -> None:
+    form = form_of(pa.array(texts))
+    assert form is not None
+    assert form.write(form.read(pa.array(texts))).to_pylist() == plain
+
+
+@pytest.mark.parametrize(
     "texts",
     [
         ["24:10"],  # no time of the day
+        ["25:30", "9:05"],
+        ["13:05 PM"],
+        ["0:05 AM"],
+        ["9:05 PM", "17:03"],
+        ["9:05+02:00"],
+        ["2024-03-28T09:05:00+02:00", "2024-03-28T09:05:00"],
+        ["2024-03-28T09:05:00+02:00", "2024-03-28T09:05:00Z"],
         ["2024-02-30"],
         ["2024-02-29", "2024-02-29 12:30"],
         ["2024-02-29T12:30:00Z", "2024-02-29T12:30:00"],
@@ -68,11 +130,11 @@ def test_what_stays_a_text(texts: list[str]) -> None:
 
 def test_commas_need_quotes_where_they_separate_fields(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text('a\n"12,50"\n', encoding="utf-8")
+    path.write_text("a\n" + '"12,50"\n' * 10, encoding="utf-8")
     table = open_table(path)
     with open_writer(tmp_path / "again.csv", forms=written_forms(table)) as writer:
         writer.write(read_typed(table))
-    assert (tmp_path / "again.csv").read_text(encoding="utf-8") == 'a\n"12,50"\n'
+    assert (tmp_path / "again.csv").read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
 
 
 def test_commas_that_may_be_thousands_are_named() -> None:
@@ -88,6 +150,14 @@ def test_commas_that_may_be_thousands_are_named() -> None:
         ([["1,25"], ["2,5"]], "double", [1.25, 2.5]),
         ([["2024-01-01 00:00:01"], ["2024-01-01 00:00:01.5"]], "timestamp[ms]", None),
         ([["2024-01-01"], ["2024-01-01 00:00:01"]], "string", None),
+        ([["17:03"] * 10, ["9:05"] * 10], "time32[s]", None),
+        ([["17:03:01"], ["9:05:01.5"]], "time32[ms]", None),
+        (
+            [["2024-01-01T00:00:01+01:00"] * 10, ["2024-07-01T00:00:01+02:00"] * 10],
+            "timestamp[s, tz=UTC]",
+            None,
+        ),
+        ([["2024-01-01T00:00:01+01:00"], ["2024-07-01T00:00:01Z"]], "string", None),
         ([["x"], ["1"]], "string", ["x", "1"]),
         ([["1,5"], ["1.5"]], "string", ["1,5", "1.5"]),
     ],
@@ -148,7 +218,7 @@ def test_how_much_becomes_other() -> None:
     column = CategoryColumn.read("town", pa.chunked_array([texts]), "")
     assert isinstance(column, CategoryColumn)
     assert column.rest_share == 0.4
-    assert column.sentence == "town: 1 values that 10 records share; rarer ones become 'other', 40%."
+    assert column.sentence == "town: 1 value that 10 records share; rarer ones become 'other', 40%."
 
 
 def test_batches_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -354,6 +354,7 @@ def _suggestion(name: object, columns: Sequence[str]) -> str:
     by_lower = {str(column).lower(): column for column in columns}
     close = get_close_matches(str(name).lower(), by_lower, n=3, cutoff=0.5)
     if close:
-        return "the closest are " + ", ".join(shortened(by_lower[key]) for key in close)
+        named = ", ".join(shortened(by_lower[key]) for key in close)
+        return f"the closest {'is' if len(close) == 1 else 'are'} {named}"
     shown = ", ".join(map(shortened, columns[:8])) or "none"
     return f"the columns are {shown}" + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")

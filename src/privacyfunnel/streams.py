@@ -19,7 +19,7 @@ from .alphabet import as_text
 from .arrays import one_generator
 from .columns import public_columns, search_table
 from .errors import InvalidInputError, UnknownLetterError
-from .files import CsvFile, PartsFile, TableFile, TableWriter, file_kind, open_table, open_writer
+from .files import STDOUT, CsvFile, PartsFile, TableFile, TableWriter, file_kind, open_table, open_writer
 from .files.base import Path_
 from .parallel import in_order
 from .persistence import atomic_folder
@@ -218,8 +218,15 @@ def write_stream(
     check_sink(table, sink, shuffle)
     if isinstance(table, PartsFile) and is_folder(sink) and n_jobs is not None:
         return Released(os.fspath(sink), write_folder(table, sink, tables, n_jobs))
-    with open_writer(sink, shuffle=shuffle, rng=rng, forms=forms) as writer:
+    delimiter = delimiter_for(sink, table)
+    with open_writer(sink, delimiter=delimiter, shuffle=shuffle, rng=rng, forms=forms) as writer:
         return Released(os.fspath(sink), written(writer, tables()))
+
+
+def delimiter_for(sink: Path_, table: TableFile) -> str | None:
+    """What separates the fields of a CSV file that is made of another; None where its name says it."""
+    kind = ".csv" if sink == STDOUT else file_kind(sink)[0]
+    return table.delimiter if isinstance(table, CsvFile) and kind == file_kind(table.path)[0] else None
 
 
 def written(writer: TableWriter, tables: Iterator[Any]) -> int:

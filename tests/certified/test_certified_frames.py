@@ -167,7 +167,7 @@ def test_other_libraries(kind):
 
 def test_columns_are_named_or_given():
     frame = people(3_000)
-    with pytest.raises(InvalidInputError, match="no column 'sexe'; the closest are 'sex'"):
+    with pytest.raises(InvalidInputError, match="no column 'sexe'; the closest is 'sex'"):
         CertifiedFunnel().fit(frame, private="sexe")
     with pytest.raises(InvalidInputError, match="both private and the task"):
         CertifiedFunnel().fit(frame, private="sex", task="sex")
@@ -396,3 +396,9 @@ def test_a_partition_of_spark_that_is_computed_again_draws_the_same(funnel):
     assert first == again
     assert first != other
     assert "secret" not in repr(release).replace("secret=", "")
+
+
+def test_records_of_which_none_is_like_another_are_refused():
+    few = pd.DataFrame({"a": ["x"] * 30, "b": [*"xy" * 14, "z", "z"], "y": [*"mf" * 15]})
+    with pytest.raises(InvalidInputError, match="no column tells records apart"):
+        CertifiedFunnel(0.5, random_state=0).fit(few.assign(b="x"), private="y")

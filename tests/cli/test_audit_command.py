@@ -425,7 +425,7 @@ def test_kept_columns_are_audited_and_on_the_card(pfunnel: Run, mechanism: Path,
     assert saved["data"]["kept"] == ["title", "note"]
     for args, message in (
         (("--keep", "sex"), "'sex' is private; it cannot be kept beside the release"),
-        (("--keep", "titel"), "there is no column 'titel'; the closest are 'title'"),
+        (("--keep", "titel"), "there is no column 'titel'; the closest is 'title'"),
     ):
         ended = pfunnel(*ask, *args)
         assert ended.code == 2

@@ -29,7 +29,7 @@ FILES = {
     "utf16be.csv": b"\xfe\xff" + "a,b\n1,x\n".encode("utf-16-be"),
     "utf16.csv.gz": gzip.compress("a,b\n1,x\n".encode("utf-16")),
     "utf32.csv": "a,b\n1,x\n".encode("utf-32"),
-    "semicolon.csv": b"a;b\n1;x\n",
+    "semicolon.csv": b"a;b\n1;x;2\n",
     "missing.csv": b'a,b\n1,x\n"",y\n',
     "twice.csv": b"a,a,b\n1,2,x\n",
     "quote.csv": b'a,b\n1,x\n2,"y\n3,x\n4,y\n',
@@ -64,7 +64,7 @@ BAD_FILES = [
 ]
 
 BAD_OPTIONS = [
-    (("--public", "aa", "--private", "b", "--beta", "1"), "no column 'aa'; the closest are 'a'"),
+    (("--public", "aa", "--private", "b", "--beta", "1"), "no column 'aa'; the closest is 'a'"),
     (
         ("--public", "a", "--private", "price", "--beta", "1"),
         "no column 'price'; the columns are 'a', 'b', 'c'",
@@ -235,7 +235,7 @@ def test_bad_frontier(pfunnel: Run, folder: Path, args: tuple[str, ...], message
             "already has a column 'c'; choose another --column",
         ),
         (("-m", "m.json", "-o", "out.csv", "--keep", "d"), "no column 'd'"),
-        (("-m", "m.json", "-o", "out.csv", "--public", "C"), "no column 'C'; the closest are 'c'"),
+        (("-m", "m.json", "-o", "out.csv", "--public", "C"), "no column 'C'; the closest is 'c'"),
         (
             ("-m", "m.json", "-o", "out.csv", "--public", "c", "--public", "a"),
             "the mechanism is for 1 column (a) and 2 are named; pass --public for each",

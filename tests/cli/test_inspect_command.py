@@ -167,7 +167,7 @@ def test_a_csv_file_is_typed_as_where_it_is_protected(pfunnel: Run, tmp_path: Pa
     ]
     write_csv(path, lines, ["birth", "called", "retired"])
     found = json.loads(pfunnel("inspect", path, "--private", "retired", "--json").out)
-    assert {one["name"]: one["kind"] for one in found["columns"]} == {"birth": "date", "called": "date"}
+    assert {one["name"]: one["kind"] for one in found["columns"]} == {"birth": "date", "called": "time"}
     assert found["summary"].startswith("Somebody who sees birth alone is right about retired 9")
     python = pf.inspect(pa_csv.read_csv(path), private="retired")
     assert python.columns[0].bits is not None

@@ -130,7 +130,7 @@ def test_a_frontier_in_other_measures(pfunnel: Run, table: Path, tmp_path: Path)
         (("--utility", "distance", "--task", "income"), "--task goes with --utility task, not with distance"),
         (("--leakage", "bits"), "'bits' is unknown; choose one of information, success, parity"),
         (("--utility", "fun"), "'fun' is unknown; choose one of information, distance, task"),
-        (("--task", "incom"), "there is no column 'incom'; the closest are 'income'"),
+        (("--task", "incom"), "there is no column 'incom'; the closest is 'income'"),
         (
             ("--leakage", "success"),
             "--max-leakage = 0.2 is proved impossible: without any release an",

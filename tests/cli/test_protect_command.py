@@ -188,7 +188,7 @@ def test_what_is_guessed_inside_the_table_is_exact(pfunnel: Run, table: Path, tm
     from privacyfunnel.files import open_table
     from privacyfunnel.files.typed import read_typed
 
-    frame = read_typed(open_table(str(table)), gaps=())
+    frame = read_typed(open_table(str(table)))
     funnel = pf.certified.CertifiedFunnel(0.08, random_state=0).fit(frame, private="sex", task="rich")
     sex = pd.factorize(frame["sex"].to_pandas())[0]
     rng = np.random.default_rng(0)
@@ -308,6 +308,43 @@ def test_missing_values_are_refused_or_values(pfunnel: Run, table: Path, tmp_pat
     assert (ended.code, "NA" in ended.err) == (0, False), ended.err
     ages = pd.read_csv(tmp_path / "safe.csv", dtype=str, keep_default_na=False)["age"]
     assert set(ages) == {"", "40"}
+
+
+def test_tomorrows_records_are_read_like_those_of_the_rule(pfunnel: Run, table: Path, tmp_path: Path) -> None:
+    people = pd.read_csv(table, dtype=str)
+    people["age"] = np.where(np.arange(6_000) % 3, "40", "NA")
+    people.to_csv(tmp_path / "in.csv", index=False, sep=";")
+    people.head(50).to_csv(tmp_path / "new.csv", index=False, sep=";")
+    reading = ("--delimiter", ";", "--missing-text", "NA")
+    inspected = pfunnel("inspect", tmp_path / "in.csv", "--private", "sex", "--delimiter", ";")
+    assert "taken for values: age (NA); if they do, pass --missing-text NA." in inspected.err
+    inspected = pfunnel("inspect", tmp_path / "in.csv", "--private", "sex", *reading)
+    assert not inspected.err
+    said = " ".join(inspected.out.split())
+    assert "--private sex --delimiter ';' --max-leakage 0.01" in said
+    assert "--private sex --delimiter ';' --missing-text NA --output safe.csv" in said
+    rule = ("--rule", tmp_path / "rule")
+    arguments = ("--private", "sex", "--max-leakage", 0.2, "--seed", 0, "-o", tmp_path / "safe.csv")
+    ended = pfunnel("protect", tmp_path / "in.csv", *arguments, *rule, *reading)
+    assert ended.code == 0, ended.err
+    assert f"--rule{rule[1]}--delimiter';'--missing-textNA--output" in "".join(ended.out.split())
+    more = ("-o", tmp_path / "more.csv")
+    refused = pfunnel("release", tmp_path / "new.csv", *rule, "--delimiter", ";", *more)
+    assert refused.code == 2
+    assert "correct it, or pass --missing-text NA if that means a missing value." in refused.err
+    assert not more[1].exists()
+    ended = pfunnel("release", tmp_path / "new.csv", *rule, *reading, *more)
+    assert ended.code == 0, ended.err
+    ages = pd.read_csv(more[1], dtype=str, keep_default_na=False, sep=";")["age"]
+    assert set(ages) == {"", "40"}
+    ended = pfunnel("release", "people.parquet", *rule, "--missing-text", "NA", *more)
+    assert "--missing-text belongs to CSV files; leave it out." in ended.err
+    # What separates the fields is found, and is the same in the output.
+    ended = pfunnel("release", tmp_path / "new.csv", *rule, "--missing-text", "NA", *more)
+    assert ended.code == 0, ended.err
+    assert more[1].read_text().startswith("job;hours;code;rich;age\n")
+    ended = pfunnel("release", tmp_path / "new.csv", *rule, "--missing-text", "NA", "-o", tmp_path / "m.tsv")
+    assert (tmp_path / "m.tsv").read_text().startswith("job\thours\t")
 
 
 def test_too_few_records_are_told_in_the_first_line(pfunnel: Run, table: Path, tmp_path: Path) -> None:

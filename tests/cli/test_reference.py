@@ -53,7 +53,7 @@ def test_every_option_is_documented(name: str) -> None:
             ["alpha", "method"],
             "Change --alpha or use --method dca, which is fine.",
         ),
-        ("t.csv: there is no column 'beta'; the closest are 'n_z'.", ["beta", "n_z"], None),
+        ("t.csv: there is no column 'beta'; the closest is 'n_z'.", ["beta", "n_z"], None),
         ("raise max_letters.", ["max_letters"], "raise --max-letters."),
         ("the column max_letters is beta.", [], None),
         (

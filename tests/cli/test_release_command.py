@@ -65,7 +65,7 @@ def test_keep_all_is_all_but_public_and_private(
     [
         (["--keep", "sex"], "people.csv: column 'sex' is private, and handing it out undoes the release"),
         (["--keep", "city"], "people.csv: column 'city' is public, and handing it out undoes the release"),
-        (["--keep", "notes"], "people.csv: there is no column 'notes'; the closest are 'note'"),
+        (["--keep", "notes"], "people.csv: there is no column 'notes'; the closest is 'note'"),
         (["--keep", "id", "--keep-all"], "--keep-all keeps every column that --keep can name"),
         (["--keep", "id", "--column", "id"], "already has a column 'id'; choose another --column"),
         (["--drop", "id"], "No such option: --drop"),

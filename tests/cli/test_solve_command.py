@@ -275,7 +275,7 @@ def test_a_solve_is_not_lost_to_what_is_kept(
     [
         ("sex", "people.csv: column 'sex' is private"),
         ("city", "people.csv: column 'city' is public"),
-        ("nte", "people.csv: there is no column 'nte'; the closest are 'note'"),
+        ("nte", "people.csv: there is no column 'nte'; the closest is 'note'"),
     ],
 )
 def test_columns_that_cannot_be_kept(pfunnel: Run, people: Path, column: str, message: str) -> None:

@@ -145,7 +145,8 @@ class CategoryColumn:
         if n == 1 and not self.rest:
             return f"{self.name}: constant{gaps}."
         rest = f"; rarer ones become {self.members[-1]!r}, {self.rest_share:.0%}" if self.rest else ""
-        return f"{self.name}: {n} values that 10 records share{rest}{gaps}."
+        values = "1 value" if n == 1 else f"{n} values"
+        return f"{self.name}: {values} that 10 records share{rest}{gaps}."
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types."""

@@ -304,7 +304,13 @@ class Read:
         """How records become points; what depends on the data is learned from these rows."""
         if not is_frame(self.X):
             return ArrayReader.of(self.X)
-        return FrameReader(TableSchema.read(taken(self.X, rows), drop=[*self.hidden, *self.target]))
+        found = FrameReader(TableSchema.read(taken(self.X, rows), drop=[*self.hidden, *self.target]))
+        if not found.n_features:
+            raise InvalidInputError(
+                f"X: no column tells records apart, for none has two values that 10 of the {len(rows):,} "
+                "records share from which the rule is made; pass more records, or put values into groups."
+            )
+        return found
 
     def material(self, reader: Reader, rows: IntArray) -> Material:
         t = None if self.task is None else self.task.y[rows]

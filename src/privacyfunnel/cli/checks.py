@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,12 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
             raise DataFileError(
                 f"{name}: the folder may not be written; choose another one or change its permissions."
             )
+
+
+def as_text_file(delimiter: str | None, gaps: Sequence[str] | None = ()) -> str:
+    """The options with which a CSV file was read, to be typed again in a command that is proposed."""
+    said = "" if delimiter is None else f" --delimiter {shlex.quote(delimiter)}"
+    return said + "".join(f" --missing-text {shlex.quote(gap)}" for gap in gaps or ())
 
 
 def check_folder(output: str, inputs: Sequence[str], *, encoder: bool = False) -> None:
@@ -101,6 +108,16 @@ def check_delimiter(delimiter: str | None, files: Sequence[str]) -> None:
     """Refuse --delimiter where no file of the command is CSV."""
     if delimiter is not None and not any(map(is_csv, files)):
         raise InvalidInputError(f"{files[0]}: --delimiter belongs to CSV files; leave it out.")
+
+
+def written_delimiter(delimiter: str | None, data: str, output: str) -> str | None:
+    """What separates the fields of the output: what was asked for, or what does in DATA of the same kind."""
+    from ..files import open_table
+    from ..streams import delimiter_for
+
+    if delimiter is not None or not is_csv(data):
+        return delimiter if is_csv(output) else None
+    return delimiter_for(output, open_table(data))
 
 
 def check_columns(path: str, private: Sequence[str], drop: Sequence[str]) -> None:

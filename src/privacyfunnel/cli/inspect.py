@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
-from .checks import check_delimiter
+from .checks import as_text_file, check_delimiter
 
 if TYPE_CHECKING:
     from ..inspection import InspectedColumn, Inspection
@@ -21,6 +21,7 @@ SHOWN_PAIRS = 5
 SHOWN_ALONE = 20
 
 
+@options.with_options({"missing_text": options.MISSING_TEXT}, before="as_json")
 def inspect(
     data: options.Data,
     private: Annotated[
@@ -33,6 +34,7 @@ def inspect(
     ] = None,
     delimiter: options.Delimiter = None,
     as_json: options.Json = False,
+    **given: Any,
 ) -> None:
     """Say which column tells what about a private one, and which to drop, protect or keep.
 
@@ -42,23 +44,31 @@ def inspect(
     it with the data.
     """
     check_delimiter(delimiter, [data])
+    import pyarrow as pa
+
     from ..files import open_table
+    from ..files.typed import typed
     from ..inspection import inspect_tallies
     from ..inspection.tallies import file_tallies
     from ..progress import progress_bar
     from .output import print_json
+    from .protect_inputs import warn_of_texts
 
-    table = open_table(data, delimiter=delimiter)
+    gaps = given["missing_text"] or ()
+    table = open_table(data, delimiter=delimiter, gaps=gaps)
     table.require(private or ())
     with progress_bar(f"Reading {os.path.basename(data)}", None) as report:
         found = inspect_tallies(file_tallies(table, report), private or None)
     if as_json:
         print_json({"command": "inspect", "data": data, **found.to_dict()})
     else:
-        _print(data, found)
+        first = next(table.batches(letters=table.columns))
+        warn_of_texts(data, typed(pa.Table.from_batches([first]), table))
+        _print(data, found, as_text_file(delimiter), as_text_file(delimiter, gaps))
 
 
-def _print(data: str, found: Inspection) -> None:
+def _print(data: str, found: Inspection, separated: str, again: str) -> None:
+    """The inspection. Proposed commands get the options of the file, without or with its missing texts."""
     from ..alphabet import shown_name
     from .output import NumberTable, plural, show
 
@@ -92,14 +102,16 @@ def _print(data: str, found: Inspection) -> None:
         parts.append("Next: more records, before anything is made from these.")
     elif found.private and (names := found.advised("protect")):
         named = "".join(f" --private {quote(name)}" for name in found.private)
-        whole = f"the whole table: pfunnel protect {quote(data)}{named} --output safe.csv"
+        whole = f"the whole table: pfunnel protect {quote(data)}{named}{again} --output safe.csv"
         # What would be refused, for missing values or too many different ones, is not proposed.
         ready = [
             one.name for one in found.columns if one.name in names and not one.bins and not one.n_missing
         ]
         if ready:
             first = quote(ready[0])
-            parts.append(f"Next: pfunnel solve {quote(data)} --public {first}{named} --max-leakage 0.01")
+            parts.append(
+                f"Next: pfunnel solve {quote(data)} --public {first}{named}{separated} --max-leakage 0.01"
+            )
             parts += [f"Or {whole}"] if len(names) > 1 else []
         else:
             parts.append(f"Next, {whole}")

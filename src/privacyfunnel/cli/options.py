@@ -73,7 +73,7 @@ Delimiter = Annotated[
     str | None,
     typer.Option(
         metavar="CHARACTER",
-        show_default="a comma; a tab in .tsv",
+        show_default="found; else a comma, in .tsv a tab",
         help="What separates the fields of a CSV file.",
     ),
 ]
@@ -190,6 +190,15 @@ def file(help: str, *flags: str, default: str = "") -> Option:
 def flag(help: str) -> Option:
     """An option that is given or not."""
     return Option(help, kind=bool, value=False)
+
+
+MISSING_TEXT = Option(
+    "A text that means a missing value in the CSV file, such as NA. Repeat for several.",
+    "none",
+    str,
+    metavar="TEXT",
+    several=True,
+)
 
 
 def listed(table: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,12 +18,13 @@ from ..progress import say_first, status_line
 from . import options
 from .budget import share
 from .checks import (
+    as_text_file,
     check_delimiter,
     check_new_folder,
     check_outputs,
     check_spreadsheet_safe,
     check_table_name,
-    is_csv,
+    written_delimiter,
 )
 from .options import Option, columns
 from .protect_inputs import large_table, read_table, warn_of_others, warn_of_texts, without_gaps, written_in
@@ -124,13 +125,7 @@ MORE = {
         choices=("error", "letter"),
         value="error",
     ),
-    "missing_text": Option(
-        "A text that means a missing value in the CSV file, such as NA. Repeat for several.",
-        "none",
-        str,
-        metavar="TEXT",
-        several=True,
-    ),
+    "missing_text": options.MISSING_TEXT,
     "records": Option(
         "What stands for a symbol: each column drawn from what is usual for it, its average or commonest "
         "values, or its number.",
@@ -239,7 +234,7 @@ def protect(
     else:
         released = _streamed(funnel, large, given["records"])
     how = {
-        "delimiter": delimiter if is_csv(output) else None,
+        "delimiter": written_delimiter(delimiter, data, output),
         "spreadsheet_safe": spreadsheet_safe,
         "forms": written_in(data, delimiter, given["missing_text"]),
     }
@@ -286,7 +281,7 @@ def protect(
     if as_json:
         print_json(values)
     else:
-        print_protected(values)
+        print_protected(values, as_text_file(delimiter, given["missing_text"]))
 
 
 @contextmanager

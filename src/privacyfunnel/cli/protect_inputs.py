@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,9 +25,9 @@ def large_table(data: str, delimiter: str | None, wanted: Sequence[str], given: 
     """
     from ..files import PartsFile, open_table
 
-    if given["missing"] != "error" or any(given[name] for name in ("drop", "keep", "groups", "missing_text")):
+    if given["missing"] != "error" or any(given[name] for name in ("drop", "keep", "groups")):
         return None
-    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None, gaps=given["missing_text"] or ())
     parts = [part.path for part in table.parts] if isinstance(table, PartsFile) else [table.path]
     packed = not is_csv(data) or data.lower().endswith(".gz")
     if sum(map(os.path.getsize, parts)) <= (LARGE_PACKED if packed else LARGE_TEXT):
@@ -39,12 +40,10 @@ def read_table(data: str, delimiter: str | None, wanted: Sequence[str | None], g
     from ..files import open_table
     from ..files.typed import read_typed
 
-    drop, gaps = given["drop"] or (), given["missing_text"] or ()
-    if gaps and not is_csv(data):
-        raise InvalidInputError("missing_text belongs to CSV files; leave it out.", names=("missing_text",))
-    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    drop = given["drop"] or ()
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None, gaps=given["missing_text"] or ())
     table.require([*(name for name in wanted if name is not None), *drop])
-    frame = read_typed(table, gaps=gaps)
+    frame = read_typed(table)
     if not len(frame):
         raise InvalidInputError(f"{data}: there are no records; pass a table with at least one row.")
     frame = frame.drop_columns(list(drop)) if drop else frame
@@ -57,7 +56,7 @@ def written_in(data: str, delimiter: str | None, gaps: Sequence[str] | None) -> 
     from ..files import open_table
     from ..files.typed import written_forms
 
-    return written_forms(open_table(data, delimiter=delimiter), gaps or ()) if is_csv(data) else {}
+    return written_forms(open_table(data, delimiter=delimiter, gaps=gaps or ())) if is_csv(data) else {}
 
 
 def warn_of_others(columns: Iterable[Any]) -> None:
@@ -86,7 +85,7 @@ def warn_of_texts(data: str, frame: Any) -> None:
         warn(
             f"{data}: texts that often mean a missing value are taken for values: {listed}"
             f"{' and others' * (len(meant) > 5)}; if they do, pass --missing-text "
-            f"{next(iter(meant.values()))}."
+            f"{shlex.quote(next(iter(meant.values())))}."
         )
 
 

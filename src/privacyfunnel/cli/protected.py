@@ -7,7 +7,8 @@ import shlex
 from typing import Any
 
 
-def print_protected(values: dict[str, Any]) -> None:
+def print_protected(values: dict[str, Any], again: str = "") -> None:
+    """The summary; `again` are options that new records need too."""
     from .output import plural, print_facts
     from .problem import kept_facts
 
@@ -75,7 +76,7 @@ def print_protected(values: dict[str, Any]) -> None:
             (
                 "Rule for new",
                 values["rule"],
-                f"pfunnel release NEW.csv --rule {shlex.quote(values['rule'])} --output "
+                f"pfunnel release NEW.csv --rule {shlex.quote(values['rule'])}{again} --output "
                 f"{shlex.quote(_another(values['output']))}",
             )
         )

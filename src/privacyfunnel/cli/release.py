@@ -10,7 +10,14 @@ import typer
 
 from ..errors import InvalidInputError
 from . import options
-from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
+from .checks import (
+    check_delimiter,
+    check_outputs,
+    check_spreadsheet_safe,
+    check_table_name,
+    is_csv,
+    written_delimiter,
+)
 from .options import Option, columns, file, flag
 from .running import note, warn, warn_of_seed
 
@@ -55,6 +62,7 @@ KEEPING = {
         kind=str,
         metavar="FOLDER",
     ),
+    "missing_text": options.MISSING_TEXT,
     "n_jobs": Option("Threads; -1 is one a core. With --seed there is one.", kind=int, value=-1, least=None),
     "codebook": Option(
         "Write here what each symbol stands for: a table of symbols, their shares and letters.",
@@ -133,7 +141,7 @@ def release(
     check_spreadsheet_safe(spreadsheet_safe, output + ".parquet" if to_folder else output)
     check_delimiter(delimiter, [data, output])
     table_mechanism = load_mechanism(mechanism)
-    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None, gaps=given["missing_text"] or ())
     if not to_stdout:
         check_sink(table, output, shuffle)
     names = _public(table_mechanism, given["public"])
@@ -149,7 +157,7 @@ def release(
     strangers = releasing.count_strangers()
     order = None if generator is None else generator.spawn(1)[0]
     settings: dict[str, Any] = {
-        "delimiter": delimiter,
+        "delimiter": written_delimiter(delimiter, data, output),
         "spreadsheet_safe": spreadsheet_safe,
         "shuffle": shuffle,
     }
@@ -246,6 +254,7 @@ def _by_rule(
         seed=seed,
         key=given["key"],
         person=given["id"],
+        gaps=given["missing_text"] or (),
         delimiter=delimiter,
         as_json=as_json,
     )

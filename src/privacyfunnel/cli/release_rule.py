@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import DataFileError, InvalidInputError
-from .checks import check_delimiter, check_outputs, check_spreadsheet_safe, check_table_name, is_csv
+from .checks import (
+    check_delimiter,
+    check_outputs,
+    check_spreadsheet_safe,
+    check_table_name,
+    is_csv,
+    written_delimiter,
+)
 from .running import note, warn, warn_of_seed
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ def release_by_rule(
     seed: int | None,
     key: str | None,
     person: str | None,
+    gaps: Sequence[str],
     delimiter: str | None,
     as_json: bool,
 ) -> None:
@@ -50,7 +58,7 @@ def release_by_rule(
     check_spreadsheet_safe(spreadsheet_safe, output)
     check_delimiter(delimiter, [data, output])
     loaded = _load(rule)
-    table = open_table(data, delimiter=delimiter if is_csv(data) else None)
+    table = open_table(data, delimiter=delimiter if is_csv(data) else None, gaps=gaps)
     if not to_stdout:
         check_sink(table, output)
     if seed is not None:
@@ -63,7 +71,7 @@ def release_by_rule(
     releasing = RuleRelease(table, loaded, RECORDS[values], keep, generator, secret, person)
     with open_writer(
         output,
-        delimiter=delimiter,
+        delimiter=written_delimiter(delimiter, data, output),
         spreadsheet_safe=spreadsheet_safe,
         shuffle=shuffle,
         rng=order,

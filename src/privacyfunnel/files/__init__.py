@@ -45,10 +45,12 @@ __all__ = [
 FEW = 5_000  # records of a batch that are counted without importing what groups millions
 
 
-def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
+def open_table(path: Path_, *, delimiter: str | None = None, gaps: Sequence[str] = ()) -> TableFile:
     """A table file, by the ending of its name, with its columns known and no record read yet.
 
-    A folder of Parquet files, or a pattern such as data/*.parquet, is one table in parts.
+    A folder of Parquet files, or a pattern such as data/*.parquet, is one table in parts. The `delimiter` of
+    a CSV file is found where the first records leave no doubt. `gaps` are texts of it that mean a missing
+    value, besides the empty one.
     """
     name = os.fspath(path)
     parts = is_parts(name)
@@ -56,6 +58,10 @@ def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
     if delimiter is not None and kind in TYPED:
         raise InvalidInputError(
             f"{name}: delimiter belongs to CSV files; leave it out.", names=("delimiter",)
+        )
+    if gaps and kind in TYPED:
+        raise InvalidInputError(
+            f"{name}: missing_text belongs to CSV files; leave it out.", names=("missing_text",)
         )
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
         raise InvalidInputError(
@@ -75,7 +81,10 @@ def open_table(path: Path_, *, delimiter: str | None = None) -> TableFile:
         raise InvalidInputError(f"{name}: the file is empty; pass a table with a header and records.")
     if kind in TYPED:
         return ParquetFile(name) if kind == ".parquet" else IpcFile(name)
-    return CsvFile(name, delimiter or DELIMITERS[kind])
+    table = CsvFile(name, delimiter or DELIMITERS[kind], gaps)
+    if delimiter is None and (found := table.other_delimiter()):
+        return CsvFile(name, found, gaps)
+    return table
 
 
 def read_joint(

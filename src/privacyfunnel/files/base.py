@@ -16,6 +16,7 @@ Path_ = str | PathLike[str]
 STDOUT = "-"
 BATCH_ROWS = 1 << 16  # the most records in memory at a time
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 TYPED = (".parquet", ".arrow")  # kinds of files that keep the types of columns
 
 
@@ -25,9 +26,10 @@ def file_kind(path: Path_) -> tuple[str, bool]:
     compressed = name.endswith(".gz")
     kind = os.path.splitext(name.removesuffix(".gz"))[1]
     if kind not in (*DELIMITERS, *TYPED) or (compressed and kind in TYPED):
+        remedy = "save it as CSV (UTF-8) there" if kind in _SPREADSHEETS else "rename it"
         raise InvalidInputError(
             f"{os.fspath(path)}: the name must end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet or .arrow, "
-            "which says what the file is; rename it."
+            f"which says what the file is; {remedy}."
         )
     return kind, compressed
 

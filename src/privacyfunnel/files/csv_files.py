@@ -9,6 +9,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import IO, Any, NoReturn
 
 from ..errors import DataFileError, InvalidInputError, shortened
@@ -19,6 +20,9 @@ from .forms import Form
 
 _BLOCK = 1 << 21  # bytes that are parsed at a time; a record must fit
 
+# What may separate fields, and records that show it.
+_MARKS_BETWEEN, _SHOWING = ",;\t|", 20
+
 # The bits of an encoding by how files in it begin; the mark of UTF-32 begins like that of UTF-16.
 _MARKS = {codecs.BOM_UTF32_LE: 32, codecs.BOM_UTF32_BE: 32, codecs.BOM_UTF16_LE: 16, codecs.BOM_UTF16_BE: 16}
 
@@ -28,10 +32,10 @@ _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 class CsvFile(TableFile):
-    """A CSV file, gzipped or not; every column is text."""
+    """A CSV file, gzipped or not; every column is text. Those in `gaps` mean a missing value."""
 
-    def __init__(self, path: str, delimiter: str) -> None:
-        self.path, self.delimiter = path, delimiter
+    def __init__(self, path: str, delimiter: str, gaps: Sequence[str] = ()) -> None:
+        self.path, self.delimiter, self.gaps = path, delimiter, tuple(gaps)
         self.compressed = file_kind(path)[1]
         self.columns = self._header()
 
@@ -40,9 +44,27 @@ class CsvFile(TableFile):
 
         return pa.schema([(name, pa.string()) for name in (self.columns if columns is None else columns)])
 
+    def other_delimiter(self) -> str | None:
+        """What separates the fields, where this delimiter finds but one and another as many in each record.
+
+        Only the first records are looked at; None where they leave a doubt.
+        """
+        if len(self.columns) > 1:
+            return None
+        head, found = self._head(), []
+        for mark in _MARKS_BETWEEN:
+            try:
+                rows = csv.reader(io.StringIO(head, newline=""), delimiter=mark)
+                widths = [len(row) for row in islice(filter(None, rows), _SHOWING)]
+            except csv.Error:
+                continue
+            if len(widths) > 1 and widths[0] > 1 and len(set(widths)) == 1:
+                found.append(mark)
+        return found[0] if len(found) == 1 else None
+
     def require(self, columns: Sequence[str]) -> None:
         absent = [name for name in columns if name not in self.columns]
-        found = next((mark for mark in ",;\t|" if mark in self.columns[0]), None)
+        found = next((mark for mark in _MARKS_BETWEEN if mark in self.columns[0]), None)
         if absent and found and len(self.columns) == 1:
             raise InvalidInputError(
                 f"{self.path}: there is no column {shortened(absent[0])}; the fields seem to be separated by "
@@ -67,12 +89,23 @@ class CsvFile(TableFile):
                 wanted = block.select(columns)
                 self._refuse_nul(wanted, done)
                 done += block.num_rows
-                yield from _sliced(_without_empty(wanted, letters))
+                yield from _sliced(self._without_gaps(_without_empty(wanted, letters)))
                 report(file.tell() >> 20, size >> 20)  # megabytes
             if ending is not None and ("\n" in ending or "\r" in ending):
                 self._check_end()
         except (pa.ArrowInvalid, OSError) as error:
             self._explain(error)
+
+    def _without_gaps(self, batch: Any) -> Any:
+        """The batch with texts that mean a missing value as such."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        if not self.gaps:
+            return batch
+        gaps, nothing = pa.array(self.gaps, pa.string()), pa.scalar(None, pa.string())
+        columns = [compute.if_else(compute.is_in(one, gaps), nothing, one) for one in batch.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _reader(self, file: Any, columns: Any) -> Any:
         import pyarrow as pa
@@ -98,11 +131,7 @@ class CsvFile(TableFile):
 
     def _header(self) -> tuple[str, ...]:
         try:
-            with self._open() as file:
-                head = file.read(_BLOCK)
-            if len(head) == _BLOCK:  # which may end within a character
-                head = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1]
-            rows = csv.reader(io.StringIO(head.decode("utf-8-sig"), newline=""), delimiter=self.delimiter)
+            rows = csv.reader(io.StringIO(self._head(), newline=""), delimiter=self.delimiter)
             blank, names = next(((at, row) for at, row in enumerate(rows) if row), (0, []))
         except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
             self._explain(error)
@@ -120,6 +149,14 @@ class CsvFile(TableFile):
                 "line is a missing value; remove it."
             )
         return self._distinct(names)
+
+    def _head(self) -> str:
+        """The first lines."""
+        with self._open() as file:
+            head: bytes = file.read(_BLOCK)
+        if len(head) == _BLOCK:  # which may end within a character
+            head = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1]
+        return head.decode("utf-8-sig")
 
     def _refuse_nul(self, block: Any, done: int) -> None:
         """Refuse a zero byte: many programs end a text there, so that two values become one."""

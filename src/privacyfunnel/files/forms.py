@@ -1,4 +1,8 @@
-"""How the numbers, dates and times of a CSV file are written: found from texts, and written so again."""
+"""How the numbers, dates and times of a CSV file are written: found from texts, and written so again.
+
+What differs from value to value within a form, such as 9:05 for 09:05, is part of it only where ten records
+have it: the way in which a release is written must not tell how a single record was.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
+from ..attributes import LEAST_RECORDS
+
 _WHOLE = r"^([+]?0|[+-]?[1-9][0-9]{0,17})$"
 _NUMBER = r"(?i)^[+-]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)$"
 _COMMAS = r"^[+-]?(0|[1-9][0-9]*)(,[0-9]+)?$"
@@ -15,10 +21,18 @@ _COMMAS = r"^[+-]?(0|[1-9][0-9]*)(,[0-9]+)?$"
 _DECIMAL_COMMA = r"^[+-]?(0,|[0-9]{4,},|[0-9]+,([0-9]{1,2}|[0-9]{4,})$)"
 _TIME = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}|(?P<dots>[0-9]{2}\.[0-9]{2}\.[0-9]{4}))?(?P<between>[ T])?"
-    r"(?P<clock>[0-9]{2}:[0-9]{2}(?P<seconds>:[0-9]{2}(\.[0-9]{1,6})?)?)?(?P<zone>Z| UTC|\+00:00)?"
+    r"(?P<clock>[0-9]{1,2}:[0-9]{2}(?P<seconds>:[0-9]{2}(\.[0-9]{1,6})?)?(?P<half> ?(AM|PM|am|pm))?)?"
+    r"(?P<zone>Z| UTC|(?P<offset> ?[+-][0-9]{2}(:?[0-9]{2})?))?"
 )
+_SHORT_HOUR = r"(^|[ T])([0-9]:)"
 
 Rewrites = tuple[tuple[str, str], ...]
+
+#: From a clock of twelve hours to one of twenty-four.
+_FROM_HALVES: Rewrites = tuple(
+    (rf"(?i)(^|[ T])0?{(hour - 1) % 12 + 1}(:[0-9:.]+) ?{'AM' if hour < 12 else 'PM'}", rf"\1{hour:02d}\2")
+    for hour in range(24)
+)
 
 
 @dataclass(frozen=True)
@@ -35,12 +49,19 @@ class Form:
         Whether 12,5 is the number 12.5.
     decimals : int, optional
         Behind every comma, where all have as many.
+    short_hours : bool
+        Whether nine o'clock is 9:00 and not 09:00.
+    offset : str
+        Of the clock from UTC, such as +02:00, where times are written with one: the commonest, with which
+        every instant is written. Values are instants and no longer have an offset of their own.
     """
 
     kind: Any
     rewrites: Rewrites = ()
     commas: bool = False
     decimals: int | None = None
+    short_hours: bool = False
+    offset: str = ""
 
     def read(self, texts: Any) -> Any:
         """The values of these texts; ArrowInvalid where one has none."""
@@ -49,14 +70,23 @@ class Form:
     def write(self, values: Any) -> Any:
         """Values as texts."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        texts = values
+        texts, rewrites = values, self.rewrites
+        if self.commas:
+            rewrites = ((r"\.", ","),)
         if self.decimals is not None:
             try:
                 texts = values.cast(pa.decimal128(38, self.decimals), safe=False)
             except pa.ArrowInvalid:  # more digits than that
                 texts = values
-        return _rewritten(texts.cast(pa.large_string()), ((r"\.", ","),) if self.commas else self.rewrites)
+        if self.offset:
+            shift = pa.scalar(60 * _minutes(self.offset), pa.duration("s"))
+            texts = pc.add(values, shift).cast(pa.timestamp(self.kind.unit))
+            rewrites = (*rewrites, ("$", self.offset))
+        if self.short_hours:
+            rewrites = (*rewrites, (r"(^|[ T])0([0-9]:)", r"\1\2"))
+        return _rewritten(texts.cast(pa.large_string()), rewrites)
 
     def joined(self, other: Form) -> Form | None:
         """The form of a column of which one part has this form and one the other; None where it has none."""
@@ -69,11 +99,20 @@ class Form:
             return Form(pa.float64(), commas=self.commas or other.commas)
         if self.commas and other.commas:
             return replace(self, decimals=None)
-        times = pa.types.is_timestamp(self.kind) and pa.types.is_timestamp(other.kind)
-        if times and self.rewrites == other.rewrites and self.kind.tz == other.kind.tz:
-            finer = min(self.kind.unit, other.kind.unit, key=("us", "ms", "s").index)
-            return Form(pa.timestamp(finer, self.kind.tz), self.rewrites)
+        if self._clock() == other._clock():
+            finer = min(self, other, key=lambda form: ("us", "ms", "s").index(form.kind.unit))
+            return replace(finer, short_hours=self.short_hours or other.short_hours, offset=self.offset)
         return None
+
+    def _clock(self) -> tuple[Any, ...]:
+        """What must be alike in times of two parts of a column."""
+        import pyarrow as pa
+
+        if pa.types.is_time(self.kind):
+            return ("time", self.rewrites)
+        if pa.types.is_timestamp(self.kind):
+            return ("timestamp", self.rewrites, self.kind.tz, bool(self.offset))
+        return (self.kind, self)
 
 
 def form_of(column: Any) -> Form | None:
@@ -110,20 +149,25 @@ def as_kind(texts: Any, kind: Any, *, commas: bool = False) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    rewrites: Rewrites = ()
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        rewrites = ((r"^\+", ""), *(((",", "."),) if commas else ()))
-    elif pa.types.is_time(kind):
-        found = _rewritten(pc.utf8_trim_whitespace(texts), ((r"^(.*)$", r"1970-01-01T\1"),))
-        return found.cast(pa.timestamp("us")).cast(kind)
-    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        rewrites = ((r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4})", r"\3-\2-\1"), (r"( UTC|\+00:00)$", "Z"))
+    if pa.types.is_time(kind):
+        return as_kind(_rewritten(texts, (("^ *", "1970-01-01T"),)), pa.timestamp("us")).cast(kind)
     try:
         return texts.cast(kind)  # as most are written
     except pa.ArrowInvalid:
-        if not rewrites:
+        if not (pa.types.is_temporal(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             raise
-        return _rewritten(pc.utf8_trim_whitespace(texts), rewrites).cast(kind)
+    trimmed = pc.utf8_trim_whitespace(texts)
+    if not pa.types.is_temporal(kind):
+        return _rewritten(trimmed, ((r"^\+", ""), *(((",", "."),) if commas else ()))).cast(kind)
+    halves = pc.any(pc.match_substring_regex(trimmed, "(?i)[ap]m")).as_py()
+    rewrites = (
+        (r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4})", r"\3-\2-\1"),
+        *(_FROM_HALVES if halves else ()),
+        (_SHORT_HOUR, r"\10\2"),  # the first group, a zero, the second
+        (" UTC$", "Z"),
+        (r" ([+-][0-9:]+)$", r"\1"),
+    )
+    return _rewritten(trimmed, rewrites).cast(kind)
 
 
 def _candidates(first: str) -> Iterator[tuple[Form, str]]:
@@ -143,14 +187,17 @@ def _candidates(first: str) -> Iterator[tuple[Form, str]]:
     if found["zone"] and not found["between"]:
         return
     day = r"[0-9]{2}\.[0-9]{2}\.[0-9]{4}" if found["dots"] else "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    clock = "[0-9]{2}:[0-9]{2}" + (r":[0-9]{2}(\.[0-9]{1,6})?" if found["seconds"] else "")
-    zone, between = found["zone"] or "", found["between"] or ""
+    clock = "[0-9]{1,2}:[0-9]{2}" + (r":[0-9]{2}(\.[0-9]{1,6})?" if found["seconds"] else "")
+    zone, between, half = found["zone"] or "", found["between"] or "", found["half"] or ""
     rewrites: list[tuple[str, str]] = []
     if found["clock"] and not found["seconds"]:
         rewrites.append((r":[0-9]{2}(Z?)$", r"\1"))
     if between == "T":
         rewrites.append((" ", "T"))
-    if zone not in ("", "Z"):
+    if half:
+        rewrites += _to_halves(half)
+        clock += f"(?i:{half[:-2]}[ap]m)"
+    if zone == " UTC":
         rewrites.append(("Z$", zone))
     if found["dots"]:
         rewrites.append((r"^([0-9]{4})-([0-9]{2})-([0-9]{2})", r"\3.\2.\1"))
@@ -160,7 +207,23 @@ def _candidates(first: str) -> Iterator[tuple[Form, str]]:
         kind, pattern = pa.time32("s"), clock
     else:
         kind, pattern = pa.timestamp("s", "UTC" if zone else None), day + between + clock
-    yield Form(kind, tuple(rewrites)), f"^{pattern}{re.escape(zone)}$"
+    offset = re.sub("[0-9]", "0", found["offset"] or "").replace("-", "+")
+    ending = re.sub("0", "[0-9]", offset.replace("+", "[+-]")) if offset else zone
+    yield Form(kind, tuple(rewrites), offset=offset), f"^{pattern}{ending}$"
+
+
+def _to_halves(half: str) -> Iterator[tuple[str, str]]:
+    """From a clock of twenty-four hours to one of twelve, whose halves are written like this one."""
+    for hour in range(24):
+        written = half[:-2] + ("am" if hour < 12 else "pm")
+        written = written.upper() if half.isupper() else written
+        yield rf"(^|[ T]){hour:02d}(:[0-9:.]+)(Z?)$", rf"\1{(hour - 1) % 12 + 1:02d}\2{written}\3"
+
+
+def _minutes(offset: str) -> int:
+    """An offset such as +02:00, -0330 or +01 in minutes."""
+    sign, hours, minutes = re.fullmatch(r" ?([+-])([0-9]{2}):?([0-9]{2})?", offset).groups()  # type: ignore[union-attr]
+    return int(sign + "1") * (60 * int(hours) + int(minutes or 0))
 
 
 def _exactly(form: Form, texts: Any) -> Form | None:
@@ -174,9 +237,17 @@ def _exactly(form: Form, texts: Any) -> Form | None:
         behind = pc.subtract(pc.binary_length(texts), pc.find_substring(texts, ","))
         ends = pc.min_max(behind).as_py()
         one = ends["min"] == ends["max"] and pc.all(pc.match_substring(texts, ",")).as_py()
-        return replace(form, decimals=ends["min"] - 1 if one else None)
+        return replace(form, decimals=ends["min"] - 1 if one and len(texts) >= LEAST_RECORDS else None)
     if pa.types.is_date(form.kind) or not pa.types.is_temporal(form.kind):
         return form
+    n_short = pc.sum(pc.match_substring_regex(texts, _SHORT_HOUR)).as_py()
+    form = replace(form, short_hours=n_short >= LEAST_RECORDS)
+    if form.offset:
+        found = pc.extract_regex(texts, "(?P<offset> ?[+-][0-9]{2}:?(?:[0-9]{2})?)$")
+        counts = pc.value_counts(pc.struct_field(found, "offset")).to_pylist()
+        commonest = max(counts, key=lambda one: one["counts"])
+        if commonest["counts"] >= LEAST_RECORDS:
+            form = replace(form, offset=commonest["values"])
     if not pc.any(pc.match_substring_regex(texts, r":[0-9]{2}\.[0-9]")).as_py():
         return form
     fine = pc.any(pc.match_substring_regex(texts, r":[0-9]{2}\.[0-9]{4,6}")).as_py()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -17,17 +17,12 @@ from .forms import Form, as_kind, doubtful_number, form_of
 GAPS = ("NA", "N/A", "n/a", "NULL", "null", "NaN", "?")
 
 
-def read_typed(table: TableFile, *, gaps: Sequence[str] = ()) -> Any:
+def read_typed(table: TableFile) -> Any:
     """All records as a pyarrow Table. Columns of a CSV file whose texts are all numbers become numbers.
 
-    Those whose texts are all dates such as 2024-02-29 or 29.02.2024, or times such as 23:59 or
-    2024-02-29T23:59:59Z, become that, and numbers with decimal commas become numbers. A writer that
+    Those whose texts are all dates such as 2024-02-29 or 29.02.2024, or times such as 23:59, 9:05 PM or
+    2024-02-29T23:59:59+02:00, become that, and numbers with decimal commas become numbers. A writer that
     has `written_forms` writes them in the same way again.
-
-    Parameters
-    ----------
-    table : TableFile
-    gaps : texts of a CSV file that mean a missing value, besides the empty one
     """
     import pyarrow as pa
 
@@ -35,7 +30,7 @@ def read_typed(table: TableFile, *, gaps: Sequence[str] = ()) -> Any:
     with progress_bar(f"Reading {os.path.basename(table.path)}") as report:
         batches = list(table.batches(names, letters=names, report=report))
     found = pa.Table.from_batches(batches, schema=table.schema(names))
-    return typed(_with_gaps(found, gaps) if gaps and isinstance(table, CsvFile) else found, table)
+    return typed(found, table)
 
 
 def gaps_in(frame: Any) -> dict[str, str]:
@@ -64,19 +59,7 @@ def doubtful_numbers(frame: Any) -> dict[str, str]:
     return {name: text for name, text in found.items() if text is not None}
 
 
-def _with_gaps(frame: Any, gaps: Sequence[str]) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    columns = {}
-    for name in frame.column_names:
-        column = frame[name]
-        meant = pc.is_in(column, pa.array(gaps, column.type))
-        columns[name] = pc.if_else(meant, pa.scalar(None, column.type), column)
-    return pa.table(columns)
-
-
-def written_forms(table: TableFile, gaps: Sequence[str] = ()) -> dict[str, Form]:
+def written_forms(table: TableFile) -> dict[str, Form]:
     """By column how numbers, dates and times of a CSV file are written, from its first records."""
     import pyarrow as pa
 
@@ -85,7 +68,6 @@ def written_forms(table: TableFile, gaps: Sequence[str] = ()) -> dict[str, Form]
     names = list(table.columns)
     batches = list(islice(table.batches(names, letters=names), 1))
     first = pa.Table.from_batches(batches, table.schema(names))
-    first = _with_gaps(first, gaps) if gaps else first
     found = {name: form_of(first[name]) for name in names}
     return {name: form for name, form in found.items() if form is not None}
 
@@ -142,7 +124,10 @@ def _cast(column: Any, wanted: Any, path: str, name: str) -> Any:
             form = form_of(column)  # which knows commas
         return as_kind(column, kind, commas=form is not None and form.commas)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        meant = gaps_in(pa.table({name: column})).get(name)
+        remedy = "" if meant is None else f", or pass missing_text={meant} if that means a missing value"
         raise InvalidInputError(
             f"{path}: column {shortened(name)} held {kind} when the rule was made and holds other texts "
-            "now; correct it."
+            f"now; correct it{remedy}.",
+            names=("missing_text",),
         ) from None

@@ -101,8 +101,10 @@ def advice_for(table: IntArray, bits: Estimate, whole: float) -> tuple[str, str,
     sure = (sizes >= LEAST_RECORDS) & (others <= np.minimum(OTHERS, RARER * usual) * sizes)
     certain = float(sizes[sure].sum()) / n
     low, high = bits.interval
-    if low >= GIVES_AWAY * whole or (certain >= CERTAIN_RECORDS and low > HARMLESS * whole):
+    if low >= GIVES_AWAY * whole:
         return "drop", "it gives the private value away", certain
+    if certain >= CERTAIN_RECORDS and low > HARMLESS * whole:
+        return "drop", f"it gives the private value of {certain:.0%} of the records away", certain
     if low > HARMLESS * whole:
         return "protect", "it tells something", certain
     if high <= HARMLESS * whole:

@@ -31,6 +31,7 @@ MOST_CLASSES = 100
 PAIRED = 6
 #: Kinds of columns that can be cut into bins wherever they lie.
 NUMBERS = ("number", "whole number")
+TIMES = ("date", "time")
 
 
 def inspect(
@@ -171,7 +172,7 @@ class _Counter:
     def _told(self, column: InspectedColumn, table: IntArray) -> InspectedColumn:
         bits = told_bits(table, self.confidence)
         advice, reason, certain = advice_for(table, bits, self.entropy)
-        if column.kind in ("number", "date", "text") and column.rare is not None and column.rare > 0.5:
+        if column.kind in ("number", *TIMES, "text") and column.rare is not None and column.rare > 0.5:
             advice = "protect" if advice == "keep" else advice
             reason += "; its exact values may point to people"
         guess = guess_rate(table, self.confidence)
@@ -209,7 +210,7 @@ def _profiled(tallies: Tallies, names: Sequence[str], n: int) -> tuple[dict[str,
             rare = sum(count for count in found.values() if count < LEAST_RECORDS) / n
             own = _names_people(kind, len(found), rare, n)
             column = InspectedColumn(name, kind if found else "empty", len(found), missing, rare)
-            cut = kind in (*NUMBERS, "date") and len(found) > MOST_VALUES
+            cut = kind in (*NUMBERS, *TIMES) and len(found) > MOST_VALUES
             edges = _edges(found, N_BINS) if cut else None
             if infinite := sum(found[end] for end in (math.inf, -math.inf) if end in found):
                 notes.append(f"{name} has {infinite:,} infinite values: they are its largest and smallest.")
@@ -297,7 +298,7 @@ def _kind(dtype: Any) -> str:
     if dtype.is_float() or dtype.is_decimal():
         return "number"
     if dtype.is_temporal():
-        return "date"
+        return "time" if dtype == nw.Time else "date"
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
         return "text"
     return "other"

@@ -19,7 +19,7 @@ class InspectedColumn:
     Attributes
     ----------
     name : str
-    kind : {"number", "whole number", "text", "yes/no", "date", "empty", "other"}
+    kind : {"number", "whole number", "text", "yes/no", "date", "time", "empty", "other"}
     n_values : int, optional
         Different values without missing ones; None where they are more than can be listed.
     n_missing : int, optional

@@ -63,13 +63,15 @@ class Tallies:
     ----------
     parts : function
         The records, anew at each call: frames of narwhals with the same columns. One may be lazy.
+    where : str
+        What messages begin with.
     """
 
-    def __init__(self, parts: Callable[[], Iterable[Any]]) -> None:
+    def __init__(self, parts: Callable[[], Iterable[Any]], where: str) -> None:
         self._parts = parts
         first = next(iter(parts()), None)
         if first is None:
-            raise InvalidInputError("There are no records; pass a table with at least one row.")
+            raise InvalidInputError(f"{where}: there are no records; pass a table with at least one row.")
         self.schema: dict[str, Any] = dict(first.collect_schema())
         self.is_lazy = hasattr(first, "collect")
 
@@ -94,7 +96,7 @@ class Tallies:
             )
         if isinstance(data, nw.DataFrame):
             data = nw.from_native(_arrow(data))
-        return cls(lambda: [data])
+        return cls(lambda: [data], where)
 
     def n_records(self) -> int:
         """How many there are."""
@@ -238,4 +240,4 @@ def file_tallies(table: TableFile, report: Report | None = None) -> Tallies:
         for batch in table.batches(letters=table.columns, report=report):
             yield nw.from_native(_plain_table(typed(pa.Table.from_batches([batch]), table, types)))
 
-    return Tallies(parts)
+    return Tallies(parts, table.path)

@@ -157,8 +157,8 @@ class Funnel(LearnedFunnel):
         the paper says nothing.
 
         `mended` is meant to keep this classifier from being outrun: both steps at once, a fifth of the weight
-        on Î(Z;Y), and the Bernoulli likelihood of the authors' program for X in [0, 1]. It does not everywhere;
-        a fit that was outrun warns.
+        on Î(Z;Y), and the Bernoulli likelihood of the authors' program for X in [0, 1]. It does not
+        everywhere; a fit that was outrun warns.
         """
         paper: dict[str, Any] = {
             "objective": "dca",
