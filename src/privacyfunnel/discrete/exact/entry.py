@@ -256,8 +256,8 @@ def _free_point(
         chance = problem.measures.without_release(problem.p_y)
         found = solve_exact(problem, Target(FREE.kind, chance), limits, n_workers, seed, progress=False)
         return [TradeoffPoint.from_solution(found)]
-    p, most = perfect_release(reduction)
-    p = _within_limits(problem, p, FREE)
+    listed, most = perfect_release(reduction)
+    p = _within_limits(problem, listed, FREE)
     status, _ = claim(problem, p, FREE, Status.OPTIMAL, -most, KNOWN * problem.tol_unit(FREE.kind))
     return [_point(problem, p, {FREE.kind: FREE.value}, status)]
 
@@ -320,8 +320,8 @@ def _without_search(problem: Problem, asked: Target, target: Target) -> tuple[Ch
         return everything, target.objective(most, 0.0)
     private = target == FREE and problem.measures.leakage != "success"
     if (private or lift == 0.0) and not _over_answers(problem, reduction):
-        p, most = perfect_release(reduction)
-        p = _within_limits(problem, p, target)
+        listed, most = perfect_release(reduction)
+        p = _within_limits(problem, listed, target)
         if target.kind == "min_utility":
             _require_reachable(problem, asked, target, most, p)
         return p, target.objective(most, 0.0)
