@@ -134,9 +134,15 @@ def _release_columns(asked: Asked, choice: Choice, at: int, wanted: Wanted, outp
     from ..persistence import write_atomic
 
     mechanism = chosen_mechanism(choice, at)
-    mechanism.save(name("what releases: a table of probabilities", "mechanism.json"))
+    mechanism.save(
+        name(
+            "what releases, for who releases and not for the public: a table of probabilities",
+            "mechanism.json",
+        )
+    )
     write_atomic(
-        name(f"the same inside a {wanted.dialect} database", "release.sql"), _sql(mechanism, asked, wanted)
+        name(f"the same inside a {wanted.dialect} database, for who releases", "release.sql"),
+        _sql(mechanism, asked, wanted),
     )
     written = mechanism.release_stream(asked.path, output, asked.public, **_how(asked, wanted))
     with open_writer(name("what each symbol stands for", "codebook.csv"), spreadsheet_safe=True) as writer:
