@@ -11,6 +11,7 @@ from shlex import join
 from typing import Any
 
 from ..errors import DataFileError, InvalidInputError, PrivacyFunnelError
+from ..measured import rounded_up
 from ..sql import DIALECTS
 from .choosing import Choice, Stop
 from .jobs import CONFIDENCE, Asked, chosen_funnel, chosen_mechanism
@@ -189,7 +190,8 @@ def _guarantee(choice: Choice, stop: Stop) -> str:
 
     unit = " bit" if choice.measure == "information" else ""
     guesses = [
-        f"- Nobody is right about {plain(name)} more often than {100 * min(value, 1.0):.1f} % of the time."
+        f"- Nobody is right about {plain(name)} more often than "
+        f"{rounded_up(100 * min(value, 1.0), 1):.1f} % of the time."
         for name, value in stop.guess.items()
     ]
     return "\n".join(
@@ -200,7 +202,8 @@ def _guarantee(choice: Choice, stop: Stop) -> str:
             "person from the same population and nothing else:",
             "",
             *guesses,
-            f"- At most {stop.at_most:.4g}{unit} ({choice.measure}) is told about {plain(choice.private)}.",
+            f"- At most {rounded_up(stop.at_most):.4g}{unit} ({choice.measure}) is told about "
+            f"{plain(choice.private)}.",
             "",
             f"Certified by {choice.n_held_out:,} records that had no part in making the rule, for all places "
             "of the slider together, so that it holds for the one that was chosen after looking. Each of "
