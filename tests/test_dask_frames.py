@@ -164,3 +164,11 @@ def test_a_worker_that_is_killed_half_way_changes_nothing(mechanism: TableMechan
         assert len(later) >= 2
         keyed = counted.release_frame(in_parts(), keep="person", **HOWS["key"])
         pd.testing.assert_frame_equal(client.compute(keyed).result(), expected["key"])
+
+
+def test_kept_categories_are_those_of_the_records_and_not_known_before(mechanism: TableMechanism) -> None:
+    frame = pd.DataFrame({"job": ["a", "b"] * 10, "town": pd.Categorical(["p"] * 5 + ["q"] * 15)})
+    frame["town"] = frame["town"].cat.add_categories(["SOMEBODY"])
+    released = mechanism.release_frame(dd.from_pandas(frame, npartitions=4), keep="town", rng=0)
+    assert not released["town"].cat.known
+    assert list(released.compute()["town"].cat.categories) == ["p", "q"]

@@ -1,6 +1,8 @@
 """Numbers that say what they are."""
 
 import doctest
+import math
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ import privacyfunnel as pf
 from privacyfunnel import measured
 from privacyfunnel.auditing.adversaries import LeakageBound
 from privacyfunnel.auditing.findings import Finding
-from privacyfunnel.measured import Estimate, Interval, Measured, Number
+from privacyfunnel.certified.verdict import Guess, Verdict
+from privacyfunnel.measured import Estimate, Interval, Measured, Number, rounded_up
 
 NINETY = Interval(0.1, 0.3, 0.9, "held-out", 200)
 
@@ -56,3 +59,33 @@ def test_held_out_leakage_is_an_estimate_with_its_interval():
     assert (estimate.kind, estimate.n_samples, estimate.confidence) == ("estimate", 100, 0.95)
     assert estimate.low < estimate.value < estimate.high
     assert (estimate.low, estimate.high) == tuple(estimate.interval)
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "told"),
+    [
+        (68.04, 1, "68.1"),
+        (68.0, 1, "68"),
+        (100 * 0.57, 1, "57"),  # 56.99999999999999
+        (100 * 0.55, 1, "55"),  # 55.00000000000001
+        (0.0731201, None, "0.07313"),
+        (0.05, None, "0.05"),
+        (1e-300, None, "1e-300"),
+        (123456.0, None, "123500"),
+        (0.0, None, "0"),
+        (math.inf, 1, "inf"),
+    ],
+)
+def test_bounds_are_told_no_smaller_than_they_are(value, decimals, told):
+    assert f"{rounded_up(value, decimals):.6g}" == told
+
+
+def test_a_printed_upper_bound_is_kept():
+    rng = np.random.default_rng(0)
+    for value in rng.uniform(size=200) * 10.0 ** rng.integers(-8, 3, 200):
+        said = str(Measured(value, "upper bound", unit=""))
+        assert value <= float(said.removeprefix("upper bound ")) <= value * 1.001
+        guess = Verdict((Guess("sex", min(value, 1.0), 0.5),), 0.95, 0.5, 100, gap=min(value, 1.0))
+        told = [float(one) / 100 for one in re.findall(r"more (?:often )?than ([\d.]+) %", str(guess))]
+        assert len(told) == 2
+        assert all(min(value, 1.0) <= one + 1e-12 <= min(value, 1.0) + 0.0011 for one in told)

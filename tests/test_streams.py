@@ -563,21 +563,52 @@ def test_parts_that_cannot_be_read_are_not_left_out(mechanism: TableMechanism, p
     assert mechanism.release_stream(f"{parts}/**/*.parquet").read_all().num_rows == N + 5
 
 
+@pytest.mark.parametrize("unknown", ["error", "drop"])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_categories_of_records_left_out_stay_here(
-    ordered: bool, mechanism: TableMechanism, tmp_path: Path
+    ordered: bool, unknown: str, mechanism: TableMechanism, tmp_path: Path
 ) -> None:
-    towns = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), ["p", "q", "SOMEBODY"], ordered=ordered)
+    """Left out by the release, or by the owner before: pandas and pyarrow keep the categories of a part."""
+    numbers = pa.array([3, 1, None, 2])
+    towns = pa.DictionaryArray.from_arrays(numbers, ["NOBODY", "p", "SOMEBODY", "q"], ordered=ordered)
     table = pa.table({"job": ["a", "b", "a", "new"], "town": towns})
+    table = table if unknown == "drop" else table.slice(0, 3)
+    path = tmp_path / "in.parquet"
+    pq.write_table(table, path)
     for name in ("out.parquet", "out.arrow"):
-        mechanism.release_stream(table, tmp_path / name, keep="town", unknown="drop")
-        assert b"SOMEBODY" not in (tmp_path / name).read_bytes()
+        for source in (table, path):
+            mechanism.release_stream(source, tmp_path / name, keep="town", unknown=unknown)
+            assert not re.search(b"SOMEBODY|NOBODY", (tmp_path / name).read_bytes())
     for frame in (table, table.to_pandas()):
-        made = pa.table(mechanism.release_frame(frame, keep="town", unknown="drop"))
+        made = pa.table(mechanism.release_frame(frame, keep="town", unknown=unknown))
         column = made["town"].combine_chunks()
-        assert column.to_pylist() == ["p", "q", None]
-        assert "SOMEBODY" not in column.dictionary.to_pylist()
+        assert column.to_pylist() == ["q", "p", None]
+        assert column.dictionary.to_pylist() == ["p", "q"]
         assert column.type.ordered == ordered
+
+
+def test_parts_with_dictionaries_of_their_own_keep_the_order_of_categories(mechanism: TableMechanism) -> None:
+    parts = [
+        pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int8()), names)
+        for numbers, names in (([1, 1], ["x", "p"]), ([0, None], ["q", "p"]), ([], ["z"]))
+    ]
+    table = pa.table({"job": ["a", "b", "a", "b"], "town": pa.chunked_array(parts)})
+    column = mechanism.release_frame(table, keep="town")["town"]
+    assert column.to_pylist() == ["p", "p", "q", None]
+    assert column.unify_dictionaries().chunk(0).dictionary.to_pylist() == ["p", "q"]
+    assert column.type == table["town"].type
+
+
+def test_an_index_that_is_kept_has_no_categories_of_others(mechanism: TableMechanism) -> None:
+    towns = pd.CategoricalIndex(["p", "q", "SOMEBODY"])
+    both = pd.MultiIndex.from_arrays([["p", "q", "SOMEBODY"], [1, 2, 3]])
+    for index in (towns, both):
+        frame = pd.DataFrame({"job": ["a", "b", "a"]}, index=index).iloc[:2]
+        made = mechanism.release_frame(frame, keep="all").index
+        assert list(made) == list(frame.index)
+        levels = made.categories if index is towns else made.levels[0]
+        assert list(levels) == ["p", "q"]
+        assert len(frame.index.categories if index is towns else frame.index.levels[0]) == 3  # as it was
 
 
 def test_a_lazy_release_cannot_be_saved(mechanism: TableMechanism) -> None:

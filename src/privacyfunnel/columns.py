@@ -139,7 +139,7 @@ def release_frame(
         result = result[random_order(len(result), generator)]
     if shuffle or keep != "all":
         result = nw.maybe_reset_index(result)
-    return without_notes(result.to_native())
+    return without_notes(result.to_native(), staying.intersection(order))
 
 
 def _check_values(values: str, output: str, keep_public: bool) -> None:
@@ -297,35 +297,12 @@ def _known_or(
     known = rows >= 0
     if unknown == "drop":
         data = data if known.all() else data.filter(known.tolist())
-        return _only_categories_in_use(data), rows[known]
+        return data, rows[known]
     if known.all():
         return data, rows
     wrong = UnknownLetters(mechanism._letters)
     wrong.add(rows, [data[name] for name in public])
     raise wrong.error("release_frame")
-
-
-def _only_categories_in_use(data: Any) -> Any:
-    """The frame without the categories that no record has: they may be those of records left out."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    if data.implementation.is_pandas():
-        native = data.to_native()
-        coded = {
-            name: native[name].cat.remove_unused_categories()
-            for name in native.columns
-            if str(native[name].dtype) == "category"
-        }
-        return nw.from_native(native.assign(**coded), eager_only=True) if coded else data
-    if data.implementation.is_pyarrow():
-        table = data.to_native()
-        for at, field in enumerate(table.schema):
-            if pa.types.is_dictionary(field.type):
-                plain = table.column(at).cast(field.type.value_type)
-                table = table.set_column(at, field, plain.dictionary_encode().cast(field.type))
-        return nw.from_native(table, eager_only=True)
-    return data
 
 
 def public_columns(mechanism: TableMechanism, columns: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -120,21 +120,55 @@ def without_views(schema: Any) -> Any:
     return schema
 
 
-def without_notes(frame: Any) -> Any:
+def without_notes(frame: Any, kept: Iterable[str] = ()) -> Any:
     """The frame without what is written on it beside its records: `attrs` of pandas, metadata of pyarrow.
 
     Whoever made the frame may have noted names of people there, and pandas notes the columns that a release
-    leaves out, with their types.
+    leaves out, with their types. Of the columns `kept` as they are, and of an index, categories that no
+    record has are left out too: they are those of people who were taken out of the frame before.
     """
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
         plain = pa.schema([field.remove_metadata() for field in frame.schema])
-        return pa.Table.from_arrays(frame.columns, schema=plain)
-    if getattr(frame, "attrs", None):
-        frame = frame.copy(deep=False)  # what was given may be the same object
-        frame.attrs = {}
+        columns = [
+            _in_use(column) if name in kept else column
+            for name, column in zip(frame.column_names, frame.columns, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=plain)
+    if not hasattr(frame, "attrs"):
+        return frame
+    frame = frame.copy(deep=False)  # what was given may be the same object
+    frame.attrs = {}
+    for name in kept:
+        if str(frame[name].dtype) == "category":
+            frame[name] = frame[name].cat.remove_unused_categories()
+    for unused in ("remove_unused_categories", "remove_unused_levels"):
+        if hasattr(frame.index, unused):
+            frame.index = getattr(frame.index, unused)()
     return frame
+
+
+def _in_use(column: Any) -> Any:
+    """A column of pyarrow with the entries of its dictionary that records have, in their order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type) or not column.num_chunks:
+        return column
+    column = column.unify_dictionaries()
+    values, kind = column.chunk(0).dictionary, column.type
+    codes = pa.chunked_array([chunk.indices for chunk in column.chunks])
+    used = np.sort(pc.unique(codes).drop_null().to_numpy())
+    if used.size == len(values):
+        return column
+    place = np.zeros(len(values), dtype=np.intp)
+    place[used] = np.arange(used.size)
+    numbers, few = pa.array(place).cast(kind.index_type), values.take(pa.array(used))
+    parts = [
+        pa.DictionaryArray.from_arrays(numbers.take(part), few, ordered=kind.ordered) for part in codes.chunks
+    ]
+    return pa.chunked_array(parts, kind)
 
 
 def arrow_column(series: Any) -> Any:

@@ -139,6 +139,7 @@ def release_dask(what: Any, frame: Any, *args: Any, rng: Any = None, **settings:
         A seed gives the same symbols for the same partitions; with None a secret does, which is drawn here.
     """
     import dask.dataframe as dd
+    from dask.dataframe import utils
     from dask.delayed import delayed
 
     if settings.get("key") is not None:
@@ -152,6 +153,10 @@ def release_dask(what: Any, frame: Any, *args: Any, rng: Any = None, **settings:
     uniform(0, rng)  # refuses what is no seed
     sent = _Sent(args, settings, seed if seed is None or isinstance(seed, bytes) else int(seed))
     meta = sent.made(frame._meta, what, rng)
+    # What has no records has no categories in use: that they are not known is another thing than none.
+    empty = [name for name, kind in meta.dtypes.items() if kind == "category" and not len(kind.categories)]
+    forget: Any = utils.clear_known_categories
+    meta = forget(meta, empty)
     carried = packed(what)
     try:
         mark = getattr(carried, "digest", None) or carried.fingerprint

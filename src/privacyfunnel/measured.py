@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["exact", "lower bound", "upper bound", "estimate"]
+
+
+def rounded_up(value: float, decimals: int | None = None) -> float:
+    """The least number of so many decimals, by default of four digits, that is not below the value.
+
+    A bound that nobody exceeds, told to the nearest digit, could be exceeded. The value's own rounding does
+    not count: 0.57 in per cent is 57, and not 57.1.
+    """
+    if not 0.0 < value < math.inf:
+        return value
+    if decimals is None:
+        decimals = 3 - math.floor(math.log10(value))
+    unit = 10.0 ** min(decimals, 300)
+    return math.ceil(value * unit * (1.0 - 1e-12)) / unit
 
 
 @dataclass(frozen=True)
@@ -108,7 +123,8 @@ class Measured(Number):
         return None if self.interval is None else self.interval.level
 
     def __str__(self) -> str:
-        said = [f"{self.kind} {self.value:.4g} {self.unit}".rstrip(), self.note]
+        value = rounded_up(self.value) if self.kind == "upper bound" else self.value
+        said = [f"{self.kind} {value:.4g} {self.unit}".rstrip(), self.note]
         if self.interval is not None:
             low, high = self.interval
             if self.kind == "estimate":

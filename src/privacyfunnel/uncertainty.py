@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .alphabet import canonical_label
+from .attributes import LEAST_RECORDS
 from .checks import confidence_level, finite_number, whole_number
 from .errors import InvalidInputError, UnknownLetterError, shortened
 from .information import require_pair, utility_and_leakage
@@ -127,6 +128,22 @@ def few_records(joint: Joint) -> str | None:
         f"{joint.n_samples:,} records for {letters:,} letters of {' × '.join(joint.x_names)} "
         f"({joint.n_samples / letters:.1f} a letter) are few"
     )
+
+
+def rare_letters(joint: Joint) -> str | None:
+    """How many letters have fewer than ten records, as the beginning of a sentence; None where none has.
+
+    The solver puts a letter together with others that hide its private values. Whoever knows the population
+    sees from its row of P(Z|x) which these are.
+    """
+    if joint.n_samples is None:
+        return None
+    counts = np.rint(joint.p_x * joint.n_samples)
+    rare = int(np.count_nonzero((counts > 0) & (counts < LEAST_RECORDS)))
+    if not rare:
+        return None
+    has = "has" if rare == 1 else "have"
+    return f"{rare:,} of {joint.n_x:,} letters of {' × '.join(joint.x_names)} {has}"
 
 
 def utility_interval(

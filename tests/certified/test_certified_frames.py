@@ -51,6 +51,16 @@ def funnel():
 
 
 @pytest.mark.parametrize("records", ["columns", "typical", "symbol"])
+def test_a_kept_column_has_no_categories_of_people_who_were_taken_out(funnel, records):
+    frame = people(50, 1)
+    frame["name"] = pd.Categorical(["p"] * 49 + ["SOMEBODY"], categories=["SOMEBODY", "p", "q"])
+    part = frame.iloc[:49]
+    released = funnel.release(part, records=records, keep="name")
+    assert list(released["name"].cat.categories) == ["p"]
+    assert "SOMEBODY" in part["name"].cat.categories  # what was given stays as it was
+
+
+@pytest.mark.parametrize("records", ["columns", "typical", "symbol"])
 def test_nothing_written_beside_the_records_is_released(funnel, records):
     frame = people(50, 1)
     frame.attrs = {"made by": "Alice"}

@@ -1,6 +1,7 @@
 """CertifiedFunnel on arrays: guarantees against known populations, what it returns, and bad input."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from populations import Population, graded, hostile
 from sklearn.base import clone
@@ -392,6 +393,7 @@ X50, Y50 = RNG.normal(size=(50, 2)), RNG.integers(0, 2, 50)
         (X50, {"private": Y50}, {"max_leakage": 0.3, "leakage": "success"}, "leaves nothing to be certified"),
         (X50, {"private": Y50}, {"n_cells": 1}, "at least 2"),
         (X50, {"private": Y50}, {"confidence": 95}, "between 0 and 1"),
+        (pd.DataFrame({"a": ["x"] * 50, "b": 1}), {"private": Y50}, {}, "has one value alone"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(X, given, settings, words):
@@ -452,6 +454,35 @@ def test_a_limit_made_from_shares_does_not_tell_how_many_have_a_private_value():
     assert np.allclose(given[0], tens / tens.sum())
     assert funnel.certificate_.value == pytest.approx(given[0].max() + 0.2)
     assert funnel.verdict_.guesses[0].chance == pytest.approx(given[0].max())
+
+
+@pytest.mark.parametrize(("limit", "most"), [(0.68, (0.68, 0.68)), (lambda p: p.max() + 0.1, (0.6, 0.7))])
+def test_a_limit_on_guesses_of_several_attributes_holds_for_each(limit, most, tmp_path):
+    """Who knows everybody's sex is right about sex and race as often as race is the usual one."""
+    rng = np.random.default_rng(0)
+    sex, race = rng.integers(2, size=6_000), rng.choice(3, size=6_000, p=[0.6, 0.25, 0.15])
+    X = np.column_stack([sex + 0.1 * rng.normal(size=6_000), rng.integers(3, size=6_000)])
+    funnel = CertifiedFunnel(limit, leakage="success", n_cells=6, random_state=0)
+    funnel.fit(X, private={"sex": sex, "race": race})
+    assert list(funnel.certificates_) == ["sex", "race"]
+    for one, certificate, at_most in zip(
+        funnel.verdict_.guesses, funnel.certificates_.values(), most, strict=True
+    ):
+        assert one.at_most == certificate.value
+        assert certificate.value == pytest.approx(at_most, abs=0.01)
+    guesses = pd.crosstab(funnel.transform(X, rng=0), sex).max(axis=1).sum() / 6_000
+    assert guesses <= most[0] + 0.01
+    funnel.save(tmp_path / "funnel")
+    again = pf.load(tmp_path / "funnel")
+    assert again.max_leakage == (
+        limit if isinstance(limit, float) else {n: c.value for n, c in funnel.certificates_.items()}
+    )
+
+
+def test_a_limit_that_is_a_number_of_numpy_is_saved(tmp_path):
+    funnel = fitted(graded(), n=3_000, max_leakage=np.float32(0.3))
+    funnel.save(tmp_path / "funnel")
+    assert pf.load(tmp_path / "funnel").max_leakage == pytest.approx(0.3)
 
 
 def test_bits_of_a_limit_on_guesses_are_none_at_chance_and_more_above_it():

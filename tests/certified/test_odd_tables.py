@@ -110,6 +110,15 @@ def test_many_values_are_the_common_ones_and_the_rest() -> None:
     assert many.columns[0].n_levels == 129
 
 
+def test_the_name_of_the_rest_does_not_tell_that_somebody_has_it() -> None:
+    towns = ["Rome"] * 200 + [f"village {i // 2}" for i in range(99)]
+    for more, rest in ((["other"], "other"), (["other"] * 10, "(other)")):
+        schema = TableSchema.read(pd.DataFrame({"town": [*towns, *more]}))
+        assert schema.columns[0].labels()[-1] == rest
+        level = schema.columns[0].members.index(rest)
+        assert schema.to_codes(pd.DataFrame({"town": ["village 3"]}))[0].tolist() == [level]
+
+
 def test_unseen_and_missing_values_have_a_place() -> None:
     schema = TableSchema.read(people())
     other = people().head(5).astype({"age": "Int64", "job": object})

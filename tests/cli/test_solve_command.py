@@ -286,3 +286,16 @@ def test_columns_that_cannot_be_kept(pfunnel: Run, people: Path, column: str, me
     assert ended.code == 2
     assert message in ended.err
     assert not saved.exists()
+
+
+def test_a_file_that_tells_of_people_who_are_alone_with_a_letter_is_warned_of(
+    pfunnel: Run, people: Path, tmp_path: Path
+) -> None:
+    table = write_csv(tmp_path / "t.csv", [*make_records(), ["060", "Nuuk", "f", ""]])
+    saved = ("--output", tmp_path / "m.json")
+    told = pfunnel("solve", table, *ASK, *saved)
+    assert told.code == 0
+    assert "warning: " in told.err
+    assert "1 of 5 letters of city has fewer than 10 records" in " ".join(told.err.split())
+    assert "fewer than 10" not in pfunnel("solve", table, *ASK).err  # nothing is saved
+    assert "fewer than 10" not in pfunnel("solve", people, *ASK, *saved).err

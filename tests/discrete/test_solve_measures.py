@@ -434,3 +434,28 @@ def test_symbols_beyond_the_lift_are_merged_and_the_rest_is_kept() -> None:
     np.testing.assert_allclose(mended.sum(axis=1), 1)
     kept = np.eye(3)[[1, 1, 2]]
     assert within_lift(problem, kept) is kept
+
+
+@pytest.mark.parametrize("utility", ["information", Distance([[0.0], [1.0], [3.0]], kind="points")])
+@pytest.mark.parametrize(
+    ("leakage", "asked"),
+    [
+        ("parity", {"max_leakage": 0.0}),
+        ("parity", {"beta": 0.5, "max_lift": 0.0}),
+        ("success", {"max_leakage": 1.0, "max_lift": 0.0}),
+        ("information", {"beta": 0.5, "max_lift": 0.0}),
+    ],
+)
+@pytest.mark.parametrize("rare", [1e-17, 1e-101, 1e-301])
+def test_limits_hold_for_a_private_value_that_next_to_nobody_has(utility, leakage, asked, rare):
+    """Posteriors that tell nothing are known to rounding: of such a value they could tell nearly all."""
+    p_xy = np.array([[0.27, 3.8], [0.32, 2.4], [0.41, 2.2]]) * [1.0, rare]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that no optimum is claimed
+        found = pf.solve(pf.Joint(p_xy), utility=utility, leakage=leakage, rng=0, **asked)
+    assert found.lift <= asked.get("max_lift", np.inf) + 1e-8
+    assert found.leakage <= asked.get("max_leakage", np.inf) + 1e-11
+    if "max_lift" in asked:  # in words of its own: what a symbol says of a value beside its share
+        p_yz = found.joint.p_xy.T @ found.mechanism.p_z_given_x
+        factors = p_yz / p_yz.sum(axis=0) / found.joint.p_y[:, None]
+        np.testing.assert_allclose(factors, 1.0, atol=1e-7)

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import HTMLResponse, Response
 
 from ..errors import MissingDependencyError
+from ..measured import rounded_up
 from ..report import wording
 from ..report.plane import plane_chart
 from .choosing import STEPS, Choice
@@ -35,6 +36,7 @@ def _environment() -> Any:
         percent=percent,
         unbroken=unbroken,
         number=wording.number,
+        rounded_up=rounded_up,
         signs=wording.SIGNS,
         signed=wording.signed,
         interval=wording.interval,
@@ -78,8 +80,8 @@ def chart_of(choice: Choice) -> dict[str, Any]:
     first, last = choice.stops[0], choice.stops[-1]
     words = (
         f"What is told about {choice.private} against what is kept: from {percent(first.kept, 0)} kept, "
-        f"where at most {first.at_most:.3g} is told, to {percent(last.kept, 0)} kept, where it is at most "
-        f"{last.at_most:.3g}."
+        f"where at most {rounded_up(first.at_most):.4g} is told, to {percent(last.kept, 0)} kept, where it "
+        f"is at most {rounded_up(last.at_most):.4g}."
     )
     return plane_chart(
         [(stop.kept, stop.told) for stop in choice.stops],

@@ -11,6 +11,7 @@ from shlex import join
 from typing import Any
 
 from ..errors import DataFileError, InvalidInputError, PrivacyFunnelError
+from ..measured import rounded_up
 from ..sql import DIALECTS
 from .choosing import Choice, Stop
 from .jobs import CONFIDENCE, Asked, chosen_funnel, chosen_mechanism
@@ -134,9 +135,15 @@ def _release_columns(asked: Asked, choice: Choice, at: int, wanted: Wanted, outp
     from ..persistence import write_atomic
 
     mechanism = chosen_mechanism(choice, at)
-    mechanism.save(name("what releases: a table of probabilities", "mechanism.json"))
+    mechanism.save(
+        name(
+            "what releases, for who releases and not for the public: a table of probabilities",
+            "mechanism.json",
+        )
+    )
     write_atomic(
-        name(f"the same inside a {wanted.dialect} database", "release.sql"), _sql(mechanism, asked, wanted)
+        name(f"the same inside a {wanted.dialect} database, for who releases", "release.sql"),
+        _sql(mechanism, asked, wanted),
     )
     written = mechanism.release_stream(asked.path, output, asked.public, **_how(asked, wanted))
     with open_writer(name("what each symbol stands for", "codebook.csv"), spreadsheet_safe=True) as writer:
@@ -183,7 +190,8 @@ def _guarantee(choice: Choice, stop: Stop) -> str:
 
     unit = " bit" if choice.measure == "information" else ""
     guesses = [
-        f"- Nobody is right about {plain(name)} more often than {100 * min(value, 1.0):.1f} % of the time."
+        f"- Nobody is right about {plain(name)} more often than "
+        f"{rounded_up(100 * min(value, 1.0), 1):.1f} % of the time."
         for name, value in stop.guess.items()
     ]
     return "\n".join(
@@ -194,7 +202,8 @@ def _guarantee(choice: Choice, stop: Stop) -> str:
             "person from the same population and nothing else:",
             "",
             *guesses,
-            f"- At most {stop.at_most:.4g}{unit} ({choice.measure}) is told about {plain(choice.private)}.",
+            f"- At most {rounded_up(stop.at_most):.4g}{unit} ({choice.measure}) is told about "
+            f"{plain(choice.private)}.",
             "",
             f"Certified by {choice.n_held_out:,} records that had no part in making the rule, for all places "
             "of the slider together, so that it holds for the one that was chosen after looking. Each of "

@@ -143,7 +143,11 @@ class AuditReport:
         return summary_of(self.findings, self.meta)
 
     def to_frame(self) -> Any:
-        """One row a finding, in whichever frame library is installed."""
+        """One row a finding, in whichever frame library is installed.
+
+        Exact, as `findings`, for you alone; `report.published().to_frame()` has the numbers that may leave
+        the house.
+        """
         names = ("quantity", "attribute", "on", "source", "value", "low", "high", "kind", "unit")
         rest = ("confidence", "n_samples", "seed", "threat_model", "notes")
         return make_frame({name: [_part(one, name) for one in self.findings] for name in names + rest})

@@ -87,7 +87,8 @@ class CategoryColumn:
         rest = n_rest >= LEAST_RECORDS and text and not (coded and column.type.ordered) and native != "enum"
         numbers = [n_of[value] for value in common]
         if rest:
-            common.append(_new_name("other", n_of))
+            # Not of the rare values: a name that avoids one of them tells that somebody has it.
+            common.append(_new_name("other", common))
             numbers.append(n_rest)
         weights = in_tens(np.array([*numbers, *([n_missing] if missing else [])], dtype=np.float64))
         return cls(name, str(column.type), native, tuple(common), weights / weights.sum(), rest, missing)

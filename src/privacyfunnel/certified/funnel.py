@@ -52,9 +52,11 @@ class CertifiedFunnel(PrivateAtFit, BaseEstimator):  # type: ignore[misc]
     ----------
     max_leakage : float, mapping, function or None
         The limit: bits for "information", a share of people for "success" and "parity". A mapping gives each
-        private attribute a limit of its own, all certified together; a number is for their combination. A
-        function is given the shares of the private classes among the records that solve, to ten records, for
-        limits such as "5 % more than by chance". None takes the knee of the certified trade-off.
+        private attribute a limit of its own, all certified together; a number is for their combination, and
+        with it for each. Of guesses ("success") a number is for each, and with it for their combination: who
+        guesses wrong about one of two may be right about the other, always. A function is given the shares of
+        the private classes among the records that solve, to ten records, for limits such as "5 % more than by
+        chance". None takes the knee of the certified trade-off.
     leakage : {"information", "success", "parity"}
         What telling means: bits about Y; how often the best guess is right; how differently any decision that
         is made from the release can treat two private classes.
@@ -148,6 +150,11 @@ class CertifiedFunnel(PrivateAtFit, BaseEstimator):  # type: ignore[misc]
         plan = self._plan(read)
         shaping = read.shaping(rng)
         reader = read.reader(shaping)
+        if not reader.n_features:
+            raise InvalidInputError(
+                "fit: every column that can be released has one value alone among the records that make the "
+                "rule, so that there is nothing to sort people by; pass a column that varies."
+            )
         if isinstance(reader, ArrayReader) and len(reader.shape) > 1:
             plan = replace(plan, shape=reader.shape)
         sample = read.material(reader, shaping)
@@ -422,10 +429,11 @@ class CertifiedFunnel(PrivateAtFit, BaseEstimator):  # type: ignore[misc]
                 names=("confidence",),
             )
         n_cells = None if self.n_cells == "auto" else whole_number("n_cells", self.n_cells, 2)
-        limit = self.max_leakage
+        limit: Any = self.max_leakage
         if callable(limit):
-            # The limit leaves the house with the rule, and with it what it was computed from.
-            limit = limit(shares_in_tens(read.solving_counts))
+            limit = _made_from_shares(limit, self.leakage, read)
+        elif self.leakage == "success" and len(read.private.names) > 1 and np.isscalar(limit):
+            limit = dict.fromkeys(read.private.names, limit)
         limits = _checked_limits(limit, read.private)
         return Plan(self.cells, n_cells, utility, self.leakage, limits, confidence, read.private, read.task)
 
@@ -450,6 +458,18 @@ class _People:
     schema: TableSchema
     frame: Any
     cells: IntArray
+
+
+def _made_from_shares(limit: Callable[[FloatArray], float], leakage: str, read: Read) -> Any:
+    """The limit that a function makes from the private shares; of guesses one for each attribute.
+
+    The limit leaves the house with the rule, and with it what it was computed from: shares are told to ten.
+    """
+    private, counts = read.private, read.solving_counts
+    if leakage != "success" or len(private.names) == 1:
+        return limit(shares_in_tens(counts))
+    groups = {name: private.parts(at) for at, name in enumerate(private.names)}
+    return {name: limit(shares_in_tens(np.bincount(part, counts))) for name, part in groups.items()}
 
 
 def _checked_limits(given: Any, private: Private) -> Limits | None:

@@ -55,6 +55,12 @@ class Private:
     def n_classes(self) -> int:
         return len(self.labels)
 
+    def parts(self, at: int) -> IntArray:
+        """(n_classes,) for each combination the number of the value that one of several attributes has."""
+        numbers: dict[Hashable, int] = {}
+        values = [label[at] for label in self.labels if isinstance(label, tuple)]
+        return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.intp)
+
     @classmethod
     def read(cls, given: Any, n: int, rows: IntArray, others: IntArray) -> Private:
         """Checked; numbers are cut where those of these rows are cut into classes of equal size.
@@ -304,7 +310,8 @@ class Read:
         """How records become points; what depends on the data is learned from these rows."""
         if not is_frame(self.X):
             return ArrayReader.of(self.X)
-        found = FrameReader(TableSchema.read(taken(self.X, rows), drop=[*self.hidden, *self.target]))
+        drop = self.unreleased | dict.fromkeys(self.target, "it is the task")
+        found = FrameReader(TableSchema.read(taken(self.X, rows), drop=drop))
         if not found.n_features:
             raise InvalidInputError(
                 f"X: no column tells records apart, for none has two values that 10 of the {len(rows):,} "

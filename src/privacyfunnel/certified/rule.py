@@ -166,7 +166,8 @@ class CertifiedRule:
             made = _column_like(X, "z", symbols)
         else:
             made = self.tables.draw(symbols, generator) if records == "columns" else self._typical(symbols)
-        return without_notes(_with_kept(made, X, as_names(keep), self.private_names, self.reader.names()))
+        names = as_names(keep)
+        return without_notes(_with_kept(made, X, names, self.private_names, self.reader.names()), names)
 
     def release_stream(
         self,

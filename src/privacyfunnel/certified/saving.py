@@ -12,6 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 from ..errors import FileFormatError, InvalidInputError, shortened
 from ..joint import Joint
 from ..measured import Interval, Kind, Measured
@@ -62,9 +64,11 @@ def save_funnel(funnel: CertifiedFunnel, path: Path_) -> None:
     made, problem, held_out = funnel.made_, funnel.made_.problem, funnel.held_out_
     settings = {name: value for name, value in funnel.get_params().items() if name != "random_state"}
     if callable(settings["max_leakage"]):
-        settings["max_leakage"] = funnel.certificate_.value
+        limits = {name: one.value for name, one in funnel.certificates_.items()}
+        settings["max_leakage"] = limits if len(limits) > 1 else funnel.certificate_.value
     if not isinstance(settings["cells"], str):
         settings["cells"] = "kmeans"
+    settings = {k: value.item() if isinstance(value, np.generic) else value for k, value in settings.items()}
     tasks = {"solved": made.tasks, "held_out": held_out.tasks}
     payload = {
         "about": ABOUT_FUNNEL,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..measured import rounded_up
+
 
 @dataclass(frozen=True)
 class Guess:
@@ -68,13 +70,14 @@ class Verdict:
                 "certified. Use more records, or allow more."
             )
         told = [
-            f"{one.name} right more often than {100 * one.at_most:.1f} % of the time "
+            f"{one.name} right more often than {rounded_up(100 * one.at_most, 1):.1f} % of the time "
             f"(about {100 * one.chance:.1f} % without it)"
             for one in self.guesses
         ]
         said = f"From a new person's release nobody guesses {', nor '.join(told)}"
         if self.gap is not None:
-            said += f", and no decision made from it treats groups more than {100 * self.gap:.1f} % apart"
+            gap = rounded_up(100 * self.gap, 1)
+            said += f", and no decision made from it treats groups more than {gap:.1f} % apart"
         # The guesses hold together; that they hold and the gap does is a little less sure.
         each = "" if self.gap is None else "each "
         said += f", {each}with {100 * self.confidence:g} % confidence; it keeps {self._kept()}."

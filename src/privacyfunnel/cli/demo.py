@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ConvergenceWarning, DataFileError
+from ..measured import rounded_up
 from . import options
 from .checks import check_figure, check_outputs
 
@@ -218,8 +219,9 @@ def _print_table(table: Protected, folder: str, seed: int) -> None:
             f"\nWhat an attacker gains: whoever says the commonest {PRIVATE} of everybody is right for "
             f"about {100 * table.chance:.1f} % of the people that made the rule (inspect counts everybody). "
             "With a new person's released row nobody, whatever "
-            f"he knows and however he computes, is right more often than {100 * table.at_most:.1f} % of the "
-            f"time. {name} alone told about {before:.3f} bit of {PRIVATE}, and tells about {after:.3f} now.\n"
+            "he knows and however he computes, is right more often than "
+            f"{rounded_up(100 * table.at_most, 1):.1f} % of the time. {name} alone told "
+            f"about {before:.3f} bit of {PRIVATE}, and tells about {after:.3f} now.\n"
         ),
         Text(
             f"Certificate: at most {BITS:g} bit about {PRIVATE}, for every adversary, with 95 % confidence, "

@@ -51,8 +51,10 @@ class Problem:
     def read(self, *, to_be_saved: bool) -> Joint:
         """The joint of the records, which settles the measures too; what cannot be saved later is refused
         now, before the work."""
+        from ..attributes import LEAST_RECORDS
         from ..files import read_joint
         from ..persistence import encode_labels
+        from ..uncertainty import rare_letters
 
         joint = read_joint(
             self.data,
@@ -70,6 +72,12 @@ class Problem:
         self.settings |= asked_measures(joint, self._more)
         if to_be_saved:
             encode_labels(joint.x_labels, "x_labels")
+            if rare := rare_letters(joint):
+                warn(
+                    f"{self.data}: {rare} fewer than {LEAST_RECORDS} records. How a letter is released "
+                    "follows from what is private of its records, so that the saved file tells that of these "
+                    "few people: merge rare values first, or keep the file to yourself."
+                )
         return joint
 
     def read_kept(self) -> dict[tuple[str, ...], Joint]:

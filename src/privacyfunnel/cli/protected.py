@@ -6,6 +6,8 @@ import os
 import shlex
 from typing import Any
 
+from ..measured import rounded_up
+
 
 def print_protected(values: dict[str, Any], again: str = "") -> None:
     """The summary; `again` are options that new records need too."""
@@ -97,7 +99,8 @@ def _another(output: str) -> str:
 
 def _limit(values: dict[str, Any], value: float) -> str:
     """A limit with its unit: bits, or a share of people."""
-    return f"{value:.4g} bit" if values["leakage"] == "information" else f"{100 * value:.4g} %"
+    bits = values["leakage"] == "information"
+    return f"{rounded_up(value):.4g} bit" if bits else f"{rounded_up(100 * value):.4g} %"
 
 
 def card_of(values: dict[str, Any]) -> str:

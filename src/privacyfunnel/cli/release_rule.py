@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import DataFileError, InvalidInputError
+from ..measured import rounded_up
 from .checks import (
     check_delimiter,
     check_outputs,
@@ -109,11 +110,11 @@ def release_by_rule(
 def _sentence(rule: CertifiedRule) -> str:
     """The guarantee of a rule for people: who, what, how sure, and how often it may be used."""
     one, private = rule.certificate, " × ".join(rule.private_names)
-    share = f"{100 * one.value:.4g} %"
+    share = f"{rounded_up(100 * one.value):.4g} %"
     if one.note.startswith("of every limit"):
         said = f"nobody learns more about {private} than the limit that each of them was given"
     elif one.unit == "bit":
-        said = f"nobody learns more than {one.value:.4g} bit about {private}"
+        said = f"nobody learns more than {rounded_up(one.value):.4g} bit about {private}"
     elif "guessed right" in one.note:
         said = f"nobody guesses {private} right more often than {share} of the time"
     elif "two groups" in one.note:

@@ -54,7 +54,8 @@ def release_frame(model: Releasing, frame: Any, keep: str | Sequence[str], rng: 
         z = model._drawn(records.to_native() if named else records.to_numpy(), rng)
     made = {c: nw.new_series(c, z[:, j], backend=data.implementation) for j, c in enumerate(codes)}
     beside = nw.maybe_reset_index(data.select(kept))
-    return without_notes(nw.from_dict({**made, **{name: beside[name] for name in kept}}).to_native())
+    whole = nw.from_dict({**made, **{name: beside[name] for name in kept}})
+    return without_notes(whole.to_native(), kept)
 
 
 def _require_width(model: Releasing, names: Sequence[str], where: str) -> None:

@@ -26,7 +26,7 @@ from .many import Dealt, ManyEngine
 from .master import ROUNDING, Line
 from .perfect import n_sets, perfect_release, proved_release
 from .reduction import Reduction, reduce
-from .release import ROUND_OFF, claim, evaluate, objective_of, tidied, within_lift
+from .release import ROUND_OFF, claim, evaluate, kept_to, objective_of, tidied, within_lift
 
 MOST_LETTERS = 1000  # with distinct P(Y|x)
 MANY = 200  # letters from which on clusters of them come first, for a binary Y
@@ -256,7 +256,8 @@ def _free_point(
         chance = problem.measures.without_release(problem.p_y)
         found = solve_exact(problem, Target(FREE.kind, chance), limits, n_workers, seed, progress=False)
         return [TradeoffPoint.from_solution(found)]
-    p, most = perfect_release(reduction)
+    listed, most = perfect_release(reduction)
+    p = _within_limits(problem, listed, FREE)
     status, _ = claim(problem, p, FREE, Status.OPTIMAL, -most, KNOWN * problem.tol_unit(FREE.kind))
     return [_point(problem, p, {FREE.kind: FREE.value}, status)]
 
@@ -319,11 +320,21 @@ def _without_search(problem: Problem, asked: Target, target: Target) -> tuple[Ch
         return everything, target.objective(most, 0.0)
     private = target == FREE and problem.measures.leakage != "success"
     if (private or lift == 0.0) and not _over_answers(problem, reduction):
-        p, most = perfect_release(reduction)
+        listed, most = perfect_release(reduction)
+        p = _within_limits(problem, listed, target)
         if target.kind == "min_utility":
             _require_reachable(problem, asked, target, most, p)
         return p, target.objective(most, 0.0)
     return None
+
+
+def _within_limits(problem: Problem, p: Channel, target: Target) -> Channel:
+    """A release that was listed and not searched, changed so that it keeps its limits, whatever is rare.
+
+    It tells nothing but for rounding, which of a private value that next to nobody has can be all there is.
+    """
+    p = within_lift(problem, p)
+    return kept_to(target, problem, p) if target.kind == "max_leakage" else p
 
 
 def _over_answers(problem: Problem, reduction: Reduction) -> bool:
