@@ -9,7 +9,7 @@ export PYTHONHASHSEED := 0
 # Some machines forbid Python to keep what it compiled; every start would compile the packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-full bench docs wheel reproduce check format clean
+.PHONY: setup demo test test-full bench docs images wheel reproduce check format clean
 .DELETE_ON_ERROR:
 
 setup: $(STAMP)
@@ -53,6 +53,10 @@ bench: $(STAMP)
 # The site, in docs/_build/index.html; a warning is an error.
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+
+# Every picture of the pages anew, with a Chromium for those of the app.
+images: $(STAMP)
+	$(BIN)/python docs/draw_images.py
 
 # Build, check, and try the wheel in an empty environment: the demo and the blocks of the README.
 wheel:

@@ -5,7 +5,7 @@ The paper's example
 Three letters: the proved optimum, the paper's two solvers, and deterministic releases.
 
 Run: ``python examples/paper_figure.py [FOLDER] [--quick]`` (--quick: a small part of the paper's sweep)
-Writes information-plane.png and exact-3x3.png to FOLDER (docs/images) and prints the table of docs/exact.md.
+Writes exact-3x3.png to FOLDER (docs/images) and prints the table of docs/exact.md.
 """
 
 import sys
@@ -13,10 +13,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import privacyfunnel as pf
-from privacyfunnel.plotting import COLOURS, looks, plot_frontier, save_figure
+from privacyfunnel.plotting import COLOURS, MARKERS, looks, new_figure, plot_frontier, save_figure, tidy
 
 PARTITIONS = ([0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 1, 2])
 
@@ -36,20 +35,18 @@ def curves(joint: pf.Joint, quick: bool) -> dict[str, pf.Frontier]:
 
 def draw(found: dict[str, pf.Frontier], folder: Path) -> None:
     at = np.linspace(0, found["exact"].max_utility, 400)
-    small, large = (Figure(figsize=(width, 3.7), layout="constrained") for width in (5.2, 9.6))
-    plane, excess = large.subplots(1, 2)
-    colours = {name: COLOURS[look] for name, look in zip(found, looks(list(found)), strict=True)}
-    for ax in (small.subplots(), plane):
-        plot_frontier(found, ax=ax)
-        places = [(p.utility, p.leakage) for p in found["deterministic"].points]
-        ax.plot(*np.transpose(places), "D", c=colours["deterministic"], ms=5, zorder=6, clip_on=False)
+    figure, (plane, excess) = new_figure((9.6, 3.7), 2)
+    plot_frontier(found, ax=plane)
+    look = dict(zip(found, looks(list(found)), strict=True))
+    places = np.transpose([(p.utility, p.leakage) for p in found["deterministic"].points])
+    own = {"color": COLOURS[look["deterministic"]], "marker": MARKERS[look["deterministic"]]}
+    plane.plot(*places, linestyle="none", markersize=5, zorder=6, clip_on=False, **own)
     for name, front in found.items():
         above = [front.leakage_at(u) - (found["exact"].lower_bound_at(u) or 0.0) for u in at]
-        excess.semilogy(at, above, color=colours[name], linewidth=1.3)
-    excess.set(xlabel="utility  $I(Z;X)$  [bit]", ylabel="leakage above the proved bound  [bit]")
+        excess.semilogy(at, above, color=COLOURS[look[name]], linewidth=1.3)
+    tidy(excess, "utility  $I(Z;X)$  [bit]", "leakage above the proved bound  [bit]")
     excess.set(xlim=(0, at[-1]), ylim=(3e-7, 0.2))
-    save_figure(small, folder / "information-plane.png", dpi=140)
-    save_figure(large, folder / "exact-3x3.png", dpi=110)
+    save_figure(figure, folder / "exact-3x3.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import chromium
 from databases import ENGINES, KINDS, Database, open_database
 from hypothesis import settings
 
@@ -27,6 +28,17 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs the data sets: set PRIVACYFUNNEL_DATA to the folder that holds adult/adult.csv.gz")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium; tests that need it are skipped where there is none."""
+    pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    try:
+        with chromium() as found:
+            yield found
+    except LookupError as error:
+        pytest.skip(str(error))
 
 
 def _server(dialect: str) -> Any:

@@ -12,7 +12,6 @@ from types import FunctionType
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from browsers import browser_path
 
 import privacyfunnel as pf
 
@@ -155,16 +154,9 @@ def test_the_gallery_has_pictures_and_notebooks(site, tmp_path, monkeypatch):
 
 
 @pytest.mark.full
-def test_search_works_without_a_network(site):
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as play:
-        path = browser_path(play)
-        if path is None:
-            pytest.skip("no Chromium on this machine")
-        browser = play.chromium.launch(executable_path=path, args=["--no-sandbox", "--no-zygote"])
-        page = browser.new_context(offline=True).new_page()
-        page.goto(f"{(site / 'search.html').as_uri()}?q=certificate")
-        page.wait_for_selector("#search-results li a", timeout=60_000)
-        found = page.locator("#search-results li a").all_inner_texts()
-        browser.close()
+def test_search_works_without_a_network(site, browser):
+    page = browser.new_context(offline=True).new_page()
+    page.goto(f"{(site / 'search.html').as_uri()}?q=certificate")
+    page.wait_for_selector("#search-results li a", timeout=60_000)
+    found = page.locator("#search-results li a").all_inner_texts()
     assert any("certif" in title.lower() for title in found)

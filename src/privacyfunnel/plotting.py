@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # yellow, too faint for a line on white, is replaced by wine. Markers repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#882255", "#222222")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+#: For classes: ten are told apart, as digits are common.
+CLASS_COLOURS = (*COLOURS, "#999933", "#9a9a9a")
 # Each method has a colour and a marker of its own in every figure; other curves have those that are left.
 METHOD_LOOKS = ("exact", "dca", "dca-ridge", "dca-sparse", "splitting", "em", "greedy", "submodular")
 INK, FAINT = "#222222", "#8a8a8a"
@@ -115,6 +117,11 @@ def looks(names: Sequence[str]) -> list[int]:
     taken = set(own.values())
     free = (number for number in count() if number not in taken)
     return [own.pop(name) if name in own else next(free) for name in names]
+
+
+def mark_size(marker: str, size: float) -> float:
+    """The size at which a mark looks as large as others: a star is mostly points."""
+    return 1.5 * size if marker == "*" else size
 
 
 def save_figure(figure: Figure, path: str | PathLike[str], *, dpi: float = 200) -> None:
@@ -275,7 +282,7 @@ def _draw_curve(
         ax.scatter(*_places(others), s=8, marker=marker, rasterized=len(others) > 500, **faint)
     line: dict[str, Any] = {"color": colour, "linewidth": width, "linestyle": dashes}
     ax.plot(*_places(corners), solid_joinstyle="round", clip_on=False, zorder=3 + order, **line)
-    marks: dict[str, Any] = {"marker": marker, "markersize": mark, **edge}
+    marks: dict[str, Any] = {"marker": marker, "markersize": mark_size(marker, mark), **edge}
     ax.plot(
         *_places(found),
         color=colour,

@@ -15,7 +15,6 @@ from typing import Any
 
 from app_pages import command_of
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 #: Milliseconds for the long work of a loaded machine.
 LONG = 300_000
 #: Every address that the page asks for: no name or value of a table is in one.
@@ -46,10 +45,16 @@ def served(table: Path | None, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def opened(
-    browser: Any, address: str, *, width: int = 1280, scheme: str = "light", refused: str = "nothing"
+    browser: Any,
+    address: str,
+    *,
+    width: int = 1280,
+    scheme: str = "light",
+    refused: str = "nothing",
+    **more: Any,
 ) -> Iterator[tuple[Any, list[str]]]:
     """The page, and whatever it complained about or asked of others; a browser tells of what is `refused`."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
     page, noise = context.new_page(), []
     own = address.split("#")[0]
     page.on(
@@ -83,23 +88,37 @@ def mark(page: Any, role: str, column: str) -> None:
     page.get_by_role("radio", name=f"{role}: {column}", exact=True).check()
 
 
-def whole_way(page: Any, private: str, public: list[str], folder: str, way: str, name: str = "") -> None:
-    """Look, Choose, Check and Take by mouse."""
-    page.wait_for_selector("table.roles")
-    picture(page, f"{name}-0-first")
+def mark_all(page: Any, private: str, public: list[str]) -> None:
+    """These columns; all others are dropped."""
     for radio in page.get_by_role("radio", name=re.compile("^drop: ")).all():
         radio.check()
     mark(page, "private", private)
     for column in public:
         mark(page, "public", column)
+
+
+def look(page: Any) -> None:
     page.get_by_role("button", name="Look", exact=True).click()
     page.get_by_role("button", name="Next: choose").wait_for()
-    picture(page, f"{name}-1-look")
-    assert_no_wider_than_the_window(page)
+
+
+def choose(page: Any, way: str) -> None:
+    """On to Choose, and the frontier."""
     page.get_by_role("button", name="Next: choose").click()
     page.locator(f'input[name="way"][value="{way}"]').check()
     page.get_by_role("button", name="Compute the frontier").click()
     page.wait_for_selector("#slider")
+
+
+def whole_way(page: Any, private: str, public: list[str], folder: str, way: str, name: str = "") -> None:
+    """Look, Choose, Check and Take by mouse."""
+    page.wait_for_selector("table.roles")
+    picture(page, f"{name}-0-first")
+    mark_all(page, private, public)
+    look(page)
+    picture(page, f"{name}-1-look")
+    assert_no_wider_than_the_window(page)
+    choose(page, way)
     picture(page, f"{name}-2-choose")
     assert_no_wider_than_the_window(page)
     page.get_by_role("button", name="Next: check").click()

@@ -5,15 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import re
-import shutil
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import pytest
-from app_browser import NAMES, Keyboard, mark, opened, served, whole_way, whole_way_by_keys, written
+from app_browser import Keyboard, mark, opened, served, whole_way, whole_way_by_keys, written
 from app_pages import assert_repeated, symbols_in_duckdb, write_people
 
 import privacyfunnel as pf
@@ -23,19 +21,6 @@ pytestmark = pytest.mark.full
 
 #: Columns of Adult that make a table.
 PUBLIC = ["age", "occupation", "education", "hours-per-week"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-    with api.sync_playwright() as playwright:
-        found = [os.environ.get("PRIVACYFUNNEL_BROWSER"), *map(shutil.which, NAMES)]
-        path = next((one for one in found if one and Path(one).exists()), None)
-        if path is None:
-            pytest.skip("no Chromium on this machine: install Debian's package chromium")
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--no-zygote"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,14 @@ def test_the_funnel_of_a_place_has_its_bound(tmp_path: Path) -> None:
         assert kept[0] >= kept[1] - 1e-6
 
 
+def test_who_meets_an_unknown_value_guesses_what_is_most_frequent(tmp_path: Path) -> None:
+    """Every value occurs once, so none of the others' is known; f comes before m."""
+    rows = "".join(f"a{i},{'f' if i % 10 == 0 else 'm'}\n" for i in range(300))
+    (tmp_path / "t.csv").write_text("x,y\n" + rows)
+    choice = choose(tmp_path / "t.csv", "columns", "information", 0)
+    assert choice.raw == choice.without > 0.8
+
+
 def test_a_rule_is_attacked_by_its_symbols(tmp_path: Path) -> None:
     table = write_people(tmp_path / "people.csv", 900)
     choice = choose(table, "table", "success", 4, ("job", "city"), "sex")

@@ -11,13 +11,16 @@ pytest.importorskip("matplotlib")
 
 from privacyfunnel.experiments import adult, appendix, images
 from privacyfunnel.experiments.learned import (
+    ERASURE,
     Comparison,
+    Group,
     begun_by_erasure,
     compare,
     groups,
     joined,
     undominated,
 )
+from privacyfunnel.experiments.pictures import plot_tradeoff
 
 #: Fresh PSNR of the settings of each method, and bits found there.
 GAINS = (12.0, 14.0, 16.0, 18.5)
@@ -351,3 +354,17 @@ def test_a_training_that_ran_away_is_told() -> None:
     (note,) = [note for note in notes if "ran away" in note]
     assert "DCA (written) with alpha 0.5, beta 12 (2 of 2 seeds, best after epoch 3, 4)" in note
     assert "CPF" not in note
+
+
+def test_axes_are_as_high_as_what_is_drawn() -> None:
+    """Random erasure is drawn where methods are; what lies elsewhere makes no room for itself."""
+    erasure = [{"run": {"seed": 0}, "values": {"psnr": float(at), "bits": at / 10}} for at in range(31)]
+    ours = [{"run": {"seed": 0}, "values": {"psnr": at, "bits": 3.0}} for at in (20.0, 22.0)]
+    found = [Group(ERASURE, (k,), [one]) for k, one in enumerate(erasure)]
+    found += [Group("ours", (64,), [one]) for one in ours]
+    ax = plot_tradeoff(found, "psnr", {"bits": ("", "bits", "linear")}, "PSNR", "").axes[0]
+    (line,) = [one for one in ax.get_lines() if one.get_label() == ERASURE]
+    left, right = ax.get_xlim()
+    assert line.get_xdata()[[0, -1]].tolist() == pytest.approx([left, right])
+    assert line.get_ydata() == pytest.approx(line.get_xdata() / 10)
+    assert ax.get_ylim()[0] > 1.8

@@ -10,26 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsers import browser_path
 from report_samples import make_report
 
 import privacyfunnel as pf
 from privacyfunnel.report import save_comparison
 
 pytestmark = pytest.mark.full
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-    with api.sync_playwright() as playwright:
-        path = browser_path(playwright)
-        if path is None:
-            pytest.skip("no Chromium on this machine: playwright install chromium, or PRIVACYFUNNEL_BROWSER")
-        # Without its sandbox it also runs as root and in containers; it only sees files made here.
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--no-zygote"])
-        yield chromium
-        chromium.close()
 
 
 @contextmanager

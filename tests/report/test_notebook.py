@@ -11,7 +11,7 @@ import pytest
 
 import privacyfunnel as pf
 from privacyfunnel.report import wording
-from privacyfunnel.report.plane import proved_points
+from privacyfunnel.report.plane import proved_points, round_ticks
 
 pytest.importorskip("jinja2")
 
@@ -51,6 +51,23 @@ def test_a_solution_says_what_happens_and_what_is_merged(solution: pf.Solution) 
     assert "with the raw column 73.3 %" in text
     assert "one symbol stands for" in text
     assert solution.status.value in text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "times", "wanted"),
+    [
+        (0, 0.144, 1, ["0.00", "0.05", "0.10"]),
+        (0, 1, 1, ["0.0", "0.5", "1.0"]),
+        (0.645, 0.72, 100, ["66", "68", "70", "72"]),
+        (0, 1e-4, 1, ["0.00000", "0.00005", "0.00010"]),
+    ],
+)
+def test_axes_have_round_numbers(low: float, high: float, times: int, wanted: list[str]) -> None:
+    ticks = round_ticks(low, high, times)
+    assert [text for _, text in ticks] == wanted
+    assert [times * place for place, _ in ticks] == pytest.approx([float(text) for text in wanted])
+    assert low <= ticks[0][0]
+    assert ticks[-1][0] <= high + 1e-12
 
 
 def test_a_frontier_is_drawn_with_what_is_impossible(joint: pf.Joint) -> None:

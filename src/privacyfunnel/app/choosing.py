@@ -189,7 +189,9 @@ def make_stops(problem: CellProblem, front: CertifiedFrontier, words: Any, colum
 
 def right_on_others(problem: CellProblem, table: FloatArray) -> float:
     """How often the best guess by the records that solve is right on those that certify."""
-    guess = (problem.joint.p_xy.T @ table).argmax(axis=0)
+    seen = problem.joint.p_xy.T @ table
+    # A symbol that none of them had tells nothing: the guess is what is most frequent of all.
+    guess = np.where(seen.any(axis=0), seen, problem.joint.p_y[:, None]).argmax(axis=0)
     others = problem.held_out.T @ table
     return float(others[guess, np.arange(table.shape[1])].sum() / others.sum())
 
@@ -206,8 +208,8 @@ def worst_off(joint: Joint, mechanism: TableMechanism) -> str:
     if times < 1.005:
         return "Nobody is worse off than others: no symbol makes any private value more likely."
     return (
-        f"Worst off are the {_percent(p_z[z])} with the most telling symbol: one private value is "
-        f"{times:.2f} times as likely for them as for all, {_percent(p_yz[y, z] / p_z[z])} instead of "
+        f"Worst off are {_percent(p_z[z])} of the people, who get the most telling symbol: one private value "
+        f"is {times:.2f} times as likely for them as for all, {_percent(p_yz[y, z] / p_z[z])} instead of "
         f"{_percent(joint.p_y[y])}."
     )
 

@@ -236,7 +236,8 @@ def _script(asked: Asked, choice: Choice, at: int, wanted: Wanted) -> str:
         *making,
         f"stored = pf.load({stored!r})",
         "same = made.fingerprint == stored.fingerprint",
-        'print("Made again to the last bit." if same else "Made again; it differs in its last digits.")',
+        'print("Made again to the last bit." if same else "Made again, and not quite the same: the search '
+        'ends by the clock, and machines round differently. What is stored releases.")',
         f"stored.release_stream({asked.path!r}, {again!r}, {public}{', '.join(how)})",
     ]
     return "\n".join(lines) + "\n"

@@ -184,7 +184,7 @@ def find(records: Sequence[Record], scale: str) -> Findings:
                 "leakage": ("Strongest of all adversaries", bits, "log"),
                 "leakage_logistic_regression": ("Logistic regression alone", bits, "log"),
             },
-            "area under the curve (AUC) of income, told from releases",
+            "how well releases tell income (AUC)",
             f"Adult, {private} private",
             order=[*IMAGE_CURVES, *CURVES],  # one colour a method on all pages
             left=None if scale == "smoke" else LEAST_DRAWN,

@@ -115,7 +115,7 @@ def find_length(records: Sequence[Record], scale: str) -> Findings:
         [*found, *groups({ERASURE: erased([r for r in records if _length(r) == PLAIN], SHARES)})],
         "psnr_fresh",
         DRAWN,
-        "PSNR of a fresh decoder [dB]",
+        "quality of a fresh decoder, PSNR  [dB]",
         "MNIST, DCA (published), codes of several lengths",
     )
     notes = [*scale_notes(scale), RULE, judges(records)]
@@ -437,8 +437,8 @@ def find_pictures(records: Sequence[Record], scale: str) -> Findings:
         figures["samples"] = plot_images(values["images"], "Test images")
         figures["reconstructions"] = plot_images(values["reconstructions"], title)
         if "classes" in values:
-            points = {"UMAP of X": values["embedded_x"], "UMAP of the codes Z": values["embedded_z"]}
-            figures["embeddings"] = plot_embeddings(points, values["classes"], "Classes in X and in Z")
+            points = {"UMAP of the images": values["embedded_x"], "UMAP of their codes": values["embedded_z"]}
+            figures["embeddings"] = plot_embeddings(points, values["classes"], "Where the digits lie")
         epochs = example["run"]["settings"]["settings"]["epochs"]
         notes = [*notes, f"The example is {PUBLISHED}, trained for {epochs} epochs."]
     table: dict[str, list[Any]] = {

@@ -361,7 +361,7 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
         found,
         "psnr_fresh",
         DRAWN,
-        "PSNR of a fresh decoder [dB]",
+        "quality of a fresh decoder, PSNR  [dB]",
         f"{TITLES[name]}, as figure {figure[-2:]} of the paper",
         bound,
         list(CURVES),

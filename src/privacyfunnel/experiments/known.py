@@ -168,7 +168,7 @@ def least_possible(records: Sequence[Record]) -> dict[float, float]:
 
 def figures(fronts: dict[str, Frontier], read: dict[str, dict[str, Points]]) -> dict[str, Figure]:
     """Figures 1a and 1b the paper's way for both readings, and with time sharing; all methods in a plane."""
-    from ..plotting import COLOURS, MARKERS, looks, new_figure, plot_frontier
+    from ..plotting import COLOURS, INK, MARKERS, legend, looks, mark_size, new_figure, plot_frontier, tidy
 
     proved = fronts["exact"].support_lines
     seen = {
@@ -188,20 +188,18 @@ def figures(fronts: dict[str, Frontier], read: dict[str, dict[str, Points]]) -> 
                 # Hollow, so that what lies beneath is seen.
                 style: dict[str, Any] = {
                     "marker": marker,
-                    "markersize": 4 + 2 * number,
+                    "markersize": mark_size(marker, 4 + 2 * number),
                     "markerfacecolor": "none",
                 }
-                ax.plot(*shown.T, linestyle="none", color=colour, label=name, **style)
-            ax.set_title(f"{reading}: single releases", fontsize=9.5, loc="left")
-            ax.set_xlabel("utility I(Z;X) [bit]", fontsize=9)
-            ax.spines[["top", "right"]].set_visible(False)
-            ax.legend(fontsize=8, frameon=False)
-        axes[0].set_ylabel("leakage I(Z;Y) [bit]", fontsize=9)
+                ax.plot(*shown.T, linestyle="none", color=colour, label=names[name], **style)
+            ax.set_title(f"{reading}: single releases", fontsize=9.5, loc="left", color=INK)
+            tidy(ax, "utility  $I(Z;X)$  [bit]", "leakage  $I(Z;Y)$  [bit]")
+            legend(ax)
         plot_frontier({names[name]: seen[names[name]] for name in (first, second)}, axes[2])
-        axes[2].set_title("corrected, with time sharing", fontsize=9.5, loc="left")
+        axes[2].set_title("corrected, with time sharing", fontsize=9.5, loc="left", color=INK)
         for ax in axes[:2]:
             ax.set(xlim=axes[2].get_xlim(), ylim=axes[2].get_ylim())
-        figure.suptitle(title, fontsize=10.5)
+        figure.suptitle(title, fontsize=10.5, color=INK)
         return figure
 
     return {

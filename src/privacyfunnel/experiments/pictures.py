@@ -30,14 +30,18 @@ def plot_tradeoff(
     of a release without leakage, a vertical line; `order` has all curves there may be, so that each keeps its
     colour while some are missing. Settings below the gain `left` are left out, else there is room for all.
     """
-    from ..plotting import COLOURS, MARKERS, import_figure
+    from ..plotting import COLOURS, INK, MARKERS, mark_size, new_figure, tidy
 
-    figure: Figure = import_figure()(figsize=(4.6 * len(costs), 4.0), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(costs), sharex=True))
+    figure, axes = new_figure((4.6 * len(costs), 4.0), len(costs), sharex=True)
     curves = list(dict.fromkeys([*order, *(group.curve for group in found)]))
     gains = [g.mean(gain) for g in found if g.curve not in (ERASURE, SHARED) and g.values(gain)]
     lengths = [group.settings[0] for group in found if group.curve not in (ERASURE, SHARED)]
     usual = max(set(lengths), key=lengths.count, default=None)
+    ends = -np.inf, np.inf
+    if gains:
+        least, most = min(gains) if left is None else left, max(gains)
+        room = 0.04 * (most - least) or 1.0
+        ends = least - room, most + room
     for ax, (cost, (name, unit, scale)) in zip(axes, costs.items(), strict=True):
         if bound is not None:
             ax.axvline(
@@ -48,7 +52,7 @@ def plot_tradeoff(
             best = undominated(mine, gain, cost)
             points = [g.mean(gain) for g in best], [g.mean(cost) for g in best]
             if curve == ERASURE:
-                ax.plot(*points, linewidth=1.1, color="0.4", linestyle="--", label=curve)
+                ax.plot(*_between(*points, *ends), linewidth=1.1, color="0.4", linestyle="--", label=curve)
                 continue
             if curve == SHARED:
                 colour = COLOURS[curves.index("ours") % len(COLOURS)]
@@ -64,7 +68,7 @@ def plot_tradeoff(
                 yerr=[group.deviation(cost) or 0.0 for group in mine],
                 linestyle="none",
                 marker=MARKERS[number % len(MARKERS)],
-                markersize=5,
+                markersize=mark_size(MARKERS[number % len(MARKERS)], 5),
                 markerfacecolor=None if number < len(COLOURS) else "none",
                 elinewidth=0.7,
                 label=curve,
@@ -85,20 +89,26 @@ def plot_tradeoff(
         inside = [g.mean(cost) for g in found if left is not None and _reaches(g, gain, cost, left)]
         if scale == "log" and inside:
             ax.set_ylim(bottom=0.7 * min(inside))
-        ax.set_title(name, fontsize=9.5, loc="left")
-        ax.set_xlabel(label, fontsize=9)
-        ax.set_ylabel(unit, fontsize=9)
-        ax.tick_params(labelsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
+        ax.set_title(name, fontsize=9.5, loc="left", color=INK)
+        tidy(ax, label, unit)
     if gains:
-        least, most = min(gains) if left is None else left, max(gains)
-        room = 0.04 * (most - least) or 1.0
-        axes[0].set_xlim(least - room, most + room)
+        axes[0].set_xlim(*ends)
     figure.legend(
         *axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=7.5, frameon=False
     )
-    figure.suptitle(f"{title}. Bars: standard deviation over seeds", fontsize=10)
+    figure.suptitle(f"{title}. Bars: standard deviation over seeds", fontsize=10, color=INK)
     return figure
+
+
+def _between(
+    across: Sequence[float], up: Sequence[float], least: float, most: float
+) -> tuple[list[float], list[float]]:
+    """The part of a line that is drawn, so that axes are as high as what they show."""
+    if not across or across[0] > most or across[-1] < least:
+        return [], []
+    inside = [at for at in across if least < at < most]
+    at = sorted({*inside, max(least, across[0]), min(most, across[-1])})
+    return at, np.interp(at, across, up).tolist()
 
 
 def _reaches(group: Group, gain: str, cost: str, least: float) -> bool:
@@ -139,19 +149,24 @@ def plot_images(images: Sequence[Any], title: str) -> Figure:
 
 def plot_embeddings(points: Mapping[str, Any], classes: Sequence[int], title: str) -> Figure:
     """Points in the plane by class, a panel for each embedding; the centre of each class has its name."""
-    from ..plotting import import_figure
+    from matplotlib.patheffects import withStroke
 
-    figure: Figure = import_figure()(figsize=(4.2 * len(points), 4.0), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(points)))
+    from ..plotting import CLASS_COLOURS, FAINT, INK, new_figure
+
+    figure, axes = new_figure((4.2 * len(points), 4.0), len(points))
     y = np.asarray(classes)
+    colours = [CLASS_COLOURS[label % len(CLASS_COLOURS)] for label in y]
+    name_of_class: dict[str, Any] = {"fontsize": 10, "weight": "bold", "ha": "center", "va": "center"}
     for ax, (name, embedded) in zip(axes, points.items(), strict=True):
         plane = np.asarray(embedded)
-        ax.scatter(plane[:, 0], plane[:, 1], c=y, cmap="tab10", s=3, linewidth=0, alpha=0.7)
+        ax.scatter(plane[:, 0], plane[:, 1], c=colours, s=4, linewidth=0, alpha=0.7)
         for label in np.unique(y):
             centre = plane[y == label].mean(axis=0)
-            ax.annotate(str(label), centre, fontsize=9, weight="bold", ha="center", va="center")
+            text = ax.annotate(str(label), centre, color=INK, **name_of_class)
+            text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
         ax.set_xticks([])
         ax.set_yticks([])
-        ax.set_title(name, fontsize=9.5, loc="left")
-    figure.suptitle(title, fontsize=10)
+        ax.spines[:].set_color(FAINT)
+        ax.set_title(name, fontsize=9.5, loc="left", color=INK)
+    figure.suptitle(title, fontsize=10, color=INK)
     return figure

@@ -11,7 +11,18 @@ from ..arrays import IntArray
 from ..auditing import AuditReport, ClassTable, Finding
 from ..auditing.findings import guessed, released
 from ..errors import InvalidInputError
-from ..plotting import COLOURS, FAINT, INK, import_figure, label_line, new_figure, plain, printable, tidy
+from ..plotting import (
+    CLASS_COLOURS,
+    COLOURS,
+    FAINT,
+    INK,
+    import_figure,
+    label_line,
+    new_figure,
+    plain,
+    printable,
+    tidy,
+)
 from .wording import SIGNS, chance, confusion_pair, interval, signed, view, who
 
 if TYPE_CHECKING:
@@ -19,8 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: One for each class: ten are told apart, as digits are common; more repeat them lighter.
-CLASS_COLOURS = (*COLOURS, "#999933", "#9a9a9a")
 #: Up to so many classes the cells of a confusion carry numbers, and centres and axes carry names.
 FEW, SOME = 12, 30
 #: What the rounded shares of a cell do not tell: its colour, and its number among the classes.

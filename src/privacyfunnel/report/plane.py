@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def plane_chart(
     most_kept = max(kept for kept, _ in told) or 1.0
     heights = [height for _, height in (*told, *at_most)]
     low = 0.0 if measure != "success" else max(0.0, min(heights) - 0.02)
-    high = max(max(heights), low + 1e-6)
+    high = max(max(heights), low + 1e-4)
     floor = HEIGHT - BOTTOM
 
     def x(kept: float) -> float:
@@ -53,8 +54,7 @@ def plane_chart(
     def line(points: Iterable[tuple[float, float]]) -> str:
         return " ".join(f"{x(kept)},{y(height)}" for kept, height in points)
 
-    bits = measure == "information"
-    ticks = [low + (high - low) * share for share in (0, 0.5, 1)]
+    unit = "" if measure == "information" else " %"
     return {
         "width": WIDTH,
         "height": HEIGHT,
@@ -66,12 +66,22 @@ def plane_chart(
         "told": line(told),
         "at_most": line(at_most),
         "here": [(x(kept), y(height)) for kept, height in at_most or told],
-        "y_ticks": [(y(tick), f"{tick:.3f}" if bits else f"{100 * tick:.0f} %") for tick in ticks],
+        "y_ticks": [(y(tick), text + unit) for tick, text in round_ticks(low, high, 100 if unit else 1)],
         "x_ticks": [(x(most_kept * share), f"{100 * most_kept * share:.0f} %") for share in (0, 0.5, 1)],
         "y_word": WORDS[measure],
         "words": words,
         "told_word": told_word,
     }
+
+
+def round_ticks(low: float, high: float, times: int = 1) -> list[tuple[float, str]]:
+    """Round numbers between two, five of them at most, and how each is written when multiplied by `times`."""
+    least = times * (high - low) / 4
+    unit = 10.0 ** math.floor(math.log10(least))
+    step = next(unit * one for one in (1, 2, 5, 10) if unit * one >= least * (1 - 1e-9))
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    numbers = range(math.ceil(times * low / step - 1e-9), math.floor(times * high / step + 1e-9) + 1)
+    return [(step * number / times, f"{step * number:.{digits}f}") for number in numbers]
 
 
 def proved_points(front: Frontier) -> list[tuple[float, float]]:

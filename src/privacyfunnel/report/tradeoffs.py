@@ -101,8 +101,8 @@ def plot_success_psnr(
         _draw_method(ax, name, pairs, i)
     best = [(one, strongest(one, attribute, adversary)) for group in groups.values() for one in group]
     _draw_references(ax, [(one, found) for one, found in best if found is not None])
-    who = adversary or "strongest adversary"
-    tidy(ax, "PSNR of the reconstruction  [dB]", f"success of the {plain(who)}  (lower bound)")
+    who = adversary or "the strongest adversary"
+    tidy(ax, "quality of the reconstruction, PSNR  [dB]", f"how often {plain(who)} is right  (lower bound)")
     _as_percent(ax)
     ax.margins(x=0.08, y=0.08)
     ax.set_ylim(bottom=0)
@@ -133,7 +133,7 @@ def _draw_references(ax: Axes, shown: Sequence[tuple[AuditReport, Finding]]) -> 
     if nothing and max(one.value for one in nothing) - min(one.value for one in nothing) < 0.01:
         marks.append((nothing[0].value, "chance", (0, (5, 3))))
     if raw and max(raw) - min(raw) < 0.05:
-        marks.append((sum(raw) / len(raw), "same adversary on raw X", (0, (1, 2))))
+        marks.append((sum(raw) / len(raw), "same adversary on the records themselves", (0, (1, 2))))
     for value, text, dashes in marks:
         ax.axhline(value, color=FAINT, linewidth=0.8, linestyle=dashes, zorder=1)
         label_line(ax, text, value, (4, 3))
