@@ -102,6 +102,31 @@ def test_two_steps_are_those_of_a_literal_twin(sparse, beta, alpha, n_z):
     np.testing.assert_allclose(found.T, expected, rtol=0, atol=1e-6)
 
 
+def literal_loss(p, beta):
+    """What the program lowers: I(Z;Y) times its own β, one over the paper's, minus I(Z;X), in nats."""
+    p_z = (p @ P_X)[:, None]
+    given_y = p @ P_X_GIVEN_Y
+    leakage = (P_Y_GIVEN_X @ P_X * given_y * np.log(given_y / p_z)).sum()
+    return leakage / beta - (P_X * p * np.log(p / p_z)).sum()
+
+
+@pytest.mark.parametrize(
+    ("sparse", "beta", "alpha"), [(False, 0.1, 0.5), (False, 3.0, 2.0), (True, 3.0, 0.5)]
+)
+def test_a_run_is_that_of_a_literal_twin(sparse, beta, alpha):
+    """Steps until the loss changes by less than 1e-6, as many, and to the same end."""
+    p = start(1, 3)
+    losses, n_steps = [literal_loss(p, beta)], 0
+    while n_steps == 0 or abs(losses[-1] - losses[-2]) >= 1e-6:
+        p = (literal_sparse if sparse else literal_ridge)(p, literal_target(p, beta), alpha)
+        losses.append(literal_loss(p, beta))
+        n_steps += 1
+    assert n_steps > 1
+    found, steps = published.published_solve(PROBLEM, start(1, 3).T, beta, alpha, sparse=sparse)
+    assert steps == n_steps
+    np.testing.assert_allclose(found.T, p, rtol=0, atol=1e-6)
+
+
 def test_a_run_ends_where_the_loss_hardly_changes():
     for sparse in (False, True):
         p, steps = published.published_solve(PROBLEM, start(0, 3).T, 0.5, 1.0, sparse=sparse)
