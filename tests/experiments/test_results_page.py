@@ -19,6 +19,17 @@ from privacyfunnel.sweep.execute import prepare
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 
 
+@pytest.mark.usefixtures("data_folder")
+def test_every_run_that_is_kept_is_one_of_a_plan() -> None:
+    """What a run is known by depends on its data, settings and code: changed, its results would be lost."""
+    pytest.importorskip("concept_erasure")  # without it there is no LEACE in the plan
+    plans = [("appendix-f", "paper"), *((name, "small") for name, one in EXPERIMENTS.items() if one.kept)]
+    planned = {prepare(run).key for name, scale in plans for run in EXPERIMENTS[name].runs(scale)}
+    kept = Store(RESULTS / "runs").keys()
+    assert kept
+    assert kept <= planned
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.kept])
 def test_the_page_is_what_its_runs_say(name: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
