@@ -102,7 +102,7 @@ def plot_success_psnr(
     best = [(one, strongest(one, attribute, adversary)) for group in groups.values() for one in group]
     _draw_references(ax, [(one, found) for one, found in best if found is not None])
     who = adversary or "the strongest adversary"
-    tidy(ax, "quality of the reconstruction, PSNR  [dB]", f"how often {plain(who)} is right  (lower bound)")
+    tidy(ax, "quality of the reconstruction, PSNR  [dB]", f"{plain(who)} is right  (lower bound)")
     _as_percent(ax)
     ax.margins(x=0.08, y=0.08)
     ax.set_ylim(bottom=0)
