@@ -257,7 +257,7 @@ def test_funnel_as_it_is_against_rivals(default: float, holds: bool) -> None:
     ]
     assert claim.says.endswith("than in CPF.")
     assert claim.holds is holds
-    assert claim.rests_on == (images.DEFAULT, images.CPF)
+    assert claim.rests_on == (images.ALONE, images.CPF)
 
 
 @pytest.mark.parametrize(("sizes", "holds"), [((1e6, 2e6), True), ((2e6, 1e6), False)])

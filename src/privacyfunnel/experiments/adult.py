@@ -11,9 +11,11 @@ from ..sweep import Run, grid_runs
 from ..sweep.judging import JUDGING
 from .base import Claim, Experiment, Findings, Record, spread
 from .images import CURVES as IMAGE_CURVES
-from .images import DEFAULT, OURS, RAW, WRITTEN
+from .images import RAW, WRITTEN
 from .learned import (
+    ALONE,
     ERASURE,
+    OURS,
     RULE,
     Group,
     groups,
@@ -35,7 +37,7 @@ CURVES = {
     "DVPF": "deep-variational",
     WRITTEN: "written",
     OURS: "funnel",
-    DEFAULT: "funnel",
+    ALONE: "funnel",
     ERASURE: ERASED,
 }
 # Of `Funnel()` by itself, with so many records.
@@ -157,7 +159,7 @@ def curve_of(record: Record) -> str:
     if method == RAW:
         return "LEACE" if settings.get("erase") else "raw records"
     if method == "funnel" and "alpha" not in settings:  # nothing is set
-        return DEFAULT
+        return ALONE
     return next(name for name, one in CURVES.items() if one == method)
 
 

@@ -11,7 +11,9 @@ from ..auditing.adversaries.clustering import N_EPOCHS as N_ROUNDS
 from ..sweep import Run, grid_runs
 from .base import Claim, Experiment, Findings, Record
 from .learned import (
+    ALONE,
     ERASURE,
+    OURS,
     RULE,
     SHARED,
     SHARES,
@@ -34,7 +36,7 @@ from .unclamped import METHOD as UNCLAMPED
 BOUND = "privacyfunnel.experiments.functions:no_leakage"
 RAW = "privacyfunnel.experiments.functions:raw_records"
 PUBLISHED, WRITTEN, MENDED = "DCA (published)", "DCA (written)", "DCA (written, mended)"
-OURS, ALIGNED, DEFAULT = "ours", "ours, aligned", "ours, Funnel() as it is"
+ALIGNED = "ours, aligned"
 CPF, DVPF, VAE, PLAIN = "CPF", "DVPF", "VAE", "autoencoder"
 CURVES = {
     PUBLISHED: "published",
@@ -46,7 +48,7 @@ CURVES = {
     DVPF: "deep-variational",
     VAE: "autoencoder",
     PLAIN: "autoencoder",
-    DEFAULT: "funnel",
+    ALONE: "funnel",
 }
 READINGS = {"published": "published", "written": "written", "mended": "written-mended"}
 #: Of appendix F.
@@ -290,7 +292,7 @@ def curve_of(record: Record) -> str | None:
     if method == "autoencoder":
         return PLAIN if settings["alpha"] <= LEAST_ALPHA else VAE
     if method == "funnel" and "alpha" not in settings:  # nothing is set
-        return DEFAULT
+        return ALONE
     if method == "funnel" and settings.get("align"):
         return ALIGNED
     return next((name for name, one in CURVES.items() if one == method), None)
@@ -352,9 +354,7 @@ def find_tradeoff(records: Sequence[Record], scale: str, *, name: str, figure: s
     claims += _less(parts, ALIGNED, OURS, "leakage", f"ours, {name}")
     claims += _less(parts, OURS, CPF, "clustering", f"ours, {name}")
     claims += [
-        claim
-        for rival in (CPF, ERASURE)
-        for claim in _less(parts, DEFAULT, rival, "leakage", f"ours, {name}")
+        claim for rival in (CPF, ERASURE) for claim in _less(parts, ALONE, rival, "leakage", f"ours, {name}")
     ]
     bound = bound_of(records)
     drawn = plot_tradeoff(

@@ -19,6 +19,9 @@ N_LEVELS = 9
 MARGIN = 0.03
 #: "No more" bits: by no more than this share of all that could be told.
 MARGIN_OF_BITS = 0.02
+OURS = "ours"
+#: `Funnel()` with nothing set: one point beside the curve over the weights.
+ALONE = "ours, Funnel() as it is"
 ERASURE = "random erasure"
 #: How often a code is released rather than nothing.
 SHARES = [k / 40 for k in range(41)]

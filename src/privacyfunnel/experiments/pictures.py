@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .learned import ERASURE, SHARED, Group, undominated
+from .learned import ALONE, ERASURE, OURS, SHARED, Group, undominated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +34,7 @@ def plot_tradeoff(
 
     figure, axes = new_figure((4.6 * len(costs), 4.0), len(costs), sharex=True)
     curves = list(dict.fromkeys([*order, *(group.curve for group in found)]))
+    looks = [curve for curve in curves if curve != ALONE]
     gains = [g.mean(gain) for g in found if g.curve not in (ERASURE, SHARED) and g.values(gain)]
     lengths = [group.settings[0] for group in found if group.curve not in (ERASURE, SHARED)]
     usual = max(set(lengths), key=lengths.count, default=None)
@@ -47,7 +48,7 @@ def plot_tradeoff(
             ax.axvline(
                 bound, color="0.6", linewidth=0.9, linestyle=":", label="no leakage: at most (estimated)"
             )
-        for number, curve in enumerate(curves):
+        for curve in curves:
             mine = [g for g in found if g.curve == curve and g.values(cost) and g.values(gain)]
             best = undominated(mine, gain, cost)
             points = [g.mean(gain) for g in best], [g.mean(cost) for g in best]
@@ -55,11 +56,12 @@ def plot_tradeoff(
                 ax.plot(*_between(*points, *ends), linewidth=1.1, color="0.4", linestyle="--", label=curve)
                 continue
             if curve == SHARED:
-                colour = COLOURS[curves.index("ours") % len(COLOURS)]
+                colour = COLOURS[looks.index(OURS) % len(COLOURS)]
                 ax.plot(*points, linewidth=1.1, color=colour, linestyle=":", label=curve)
                 continue
             if not mine:
                 continue
+            number = looks.index(OURS if curve == ALONE else curve)
             style: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)]}
             ax.errorbar(
                 [group.mean(gain) for group in mine],
@@ -69,7 +71,7 @@ def plot_tradeoff(
                 linestyle="none",
                 marker=MARKERS[number % len(MARKERS)],
                 markersize=mark_size(MARKERS[number % len(MARKERS)], 5),
-                markerfacecolor=None if number < len(COLOURS) else "none",
+                markerfacecolor=None if number < len(COLOURS) and curve != ALONE else "none",
                 elinewidth=0.7,
                 label=curve,
                 **style,
