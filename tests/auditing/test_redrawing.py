@@ -43,6 +43,20 @@ def test_positive_control_finds_more_than_one_draw_teaches() -> None:
     assert fresh.success > plain.success
 
 
+def test_from_some_records_it_learns_what_it_proves_on_the_others() -> None:
+    loc, log_scale, y = noisy(900, 0)
+    Z, known = released(loc, log_scale, 1), np.arange(900) < 600
+    bound = RedrawingAdversary(loc, log_scale).bound(Z, y, known)
+    assert bound.interval.low > 0.03
+    assert (bound.n, bound.n_train) == (300, 600)
+    dealt = np.random.default_rng(2).permutation(y[~known])
+    shuffled = RedrawingAdversary(loc, log_scale).bound(Z, np.r_[y[known], dealt], known)
+    assert shuffled.value <= 2 * shuffled.standard_error + 1e-3
+    assert RedrawingAdversary(loc, log_scale, most_epochs=1).bound(Z, y, known).value < bound.value
+    with pytest.raises(InvalidInputError, match="was made for codes of shape"):
+        RedrawingAdversary(loc, log_scale).bound(Z[:10], y[:10], known[:10])
+
+
 @pytest.mark.parametrize("latent", ["normal", "laplace"])
 def test_negative_control(latent: str) -> None:
     rng = np.random.default_rng(3)

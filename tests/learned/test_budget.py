@@ -45,6 +45,12 @@ def records(n, seed):
     return x.astype(np.float32), y
 
 
+def audit_of(upper, reconstruction, accepted=True):
+    interval = Interval(0.0, upper, 0.95, "held-out", 0)
+    bound = LeakageBound(upper, 0.0, interval, 90, 90, "mlp", 0.5, 0.5, 0.5, 1.0)
+    return Audit(1, 1.0, bound, upper, 0.0, reconstruction, accepted)
+
+
 @pytest.fixture(scope="module")
 def met():
     torch.set_num_threads(1)
@@ -76,18 +82,94 @@ def test_the_trace_tells_how(met):
         assert audit.accepted == (audit.upper <= 0.1)
         end = audit.bound.value + 1.64 * audit.bound.standard_error
         assert audit.upper == pytest.approx(max(end, audit.training))
-    assert any(audit.upper == audit.training for audit in trace)  # a judge of few records finds less
     assert len({audit.leakage_weight for audit in trace}) > 3
     assert met.budget_.leakage_weight in {audit.leakage_weight for audit in trace if audit.accepted}
+
+
+class Noisy(torch.nn.Module):
+    """Codes of which each shows little: much noise, most of it in components that tell nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.strength = torch.nn.Parameter(torch.tensor(1.2))
+
+    def forward(self, x):
+        return self.strength * x, torch.zeros_like(x)
+
+
+def test_a_code_that_hides_from_who_sees_each_record_once_is_not_accepted(monkeypatch):
+    """Whoever owns the encoder draws as many codes of the same few records as it likes."""
+    from privacyfunnel.learned import budget as mode
+
+    def train(step, x, targets, *, epochs, progress, **options):
+        progress.epoch, progress.status = epochs, TrainingStatus.FINISHED
+        progress.history.append({"leakage": 0.0, "reconstruction": 1.0})
+
+    rng = np.random.default_rng(0)
+    x = np.zeros((800, 24), dtype=np.float32)
+    x[:, :2] = rng.choice([-1, 1], size=(800, 2))
+    y = (x[:, 0] == x[:, 1]).astype(int)
+    monkeypatch.setattr(mode, "train", train)
+    monkeypatch.setattr(Funnel, "_encoder", lambda self, n_features: Noisy())
+    options = SETTINGS | {"epochs": 1, "n_components": 24, "scale": "none"}
+    with pytest.warns(ConvergenceWarning, match=r"max_leakage=0\.2 bit: .* never within the budget"):
+        budget = Funnel(max_leakage=0.2, **options).fit(x, y).budget_
+    assert budget.bound.adversary == "network with fresh noise"
+    assert budget.bound.n_train == 680  # all but those of the verdict
+    (audit,) = budget.trace
+    assert audit.bound.adversary == "network with fresh noise"
+    assert audit.bound.n_train == 560
+    assert not audit.accepted
+    # Those that see each record once find a tenth of the budget.
+    monkeypatch.setattr(mode, "QUICK", None)
+    monkeypatch.setattr(mode, "THOROUGH", None)
+    with pytest.warns(ConvergenceWarning, match="nearly useless"):
+        once = Funnel(max_leakage=0.2, **options).fit(x, y).budget_
+    assert once.accepted
+    assert once.upper < 0.1 < 0.2 < budget.upper
+
+
+@pytest.mark.parametrize(
+    ("times", "kept", "tried"),
+    [
+        ([1.0], 0.99, [0.99]),  # the one that keeps most is confirmed
+        ([1.2, 1.2], 0.8, [0.99, 0.8]),  # it is not: the next that would be, were as many times more found
+        ([1.2, 2.0, 2.0], 0.1, [0.99, 0.8, 0.1]),  # at last the safest
+        ([20.0, 20.0], 0.1, [0.99, 0.1]),  # of none can it be hoped
+    ],
+)
+def test_what_is_not_confirmed_is_followed_by_what_likely_is(times, kept, tried):
+    from privacyfunnel.learned import budget as mode
+
+    asked = []
+
+    def found():
+        return times[len(asked) - 1] * asked[-1]
+
+    class Saved:
+        def __init__(self, upper):
+            self.audit = audit_of(upper, 1 - upper)
+
+        def restore(self, step):
+            asked.append(self.audit.upper)
+
+    search = mode._Search(Controller(0.8, 1.0))
+    search.within = [Saved(upper) for upper in (0.9, 0.1, 0.99, 0.8, 0.5)]
+    search.least = search.within[1]
+    saved, _, upper = mode._choose(search, None, lambda z: (None, found()), 1.0)
+    assert saved.audit.upper == kept
+    assert upper == pytest.approx(times[-1] * kept)
+    assert asked == tried
 
 
 @USELESS
 def test_held_out_records_are_not_trained_on(monkeypatch):
     from privacyfunnel.learned import budget as mode
+    from privacyfunnel.learned import judges
 
     seen, audited = [], []
     x, y = records(600, 2)
-    original, release = mode.train, mode.release
+    original, release = mode.train, judges.release
 
     def train(step, x, targets, **options):
         seen.append(x)
@@ -98,7 +180,7 @@ def test_held_out_records_are_not_trained_on(monkeypatch):
         return release(step, x, rows, noise)
 
     monkeypatch.setattr(mode, "train", train)
-    monkeypatch.setattr(mode, "release", spy)
+    monkeypatch.setattr(judges, "release", spy)
     model = Funnel(max_leakage=2.0, **(SETTINGS | {"epochs": 2})).fit(x, y)
     trained = {row.tobytes() for row in seen[0].numpy()}
     assert len(trained) == 420
@@ -212,7 +294,7 @@ def test_the_status_is_that_of_the_weights_that_are_kept(monkeypatch):
         original(step, x, targets, progress=progress, **options)
         progress.status = TrainingStatus.COLLAPSED if progress.epoch == 1 else TrainingStatus.FINISHED
 
-    def audit(step, *rest, ends=iter([0.01, 0.9, 0.9, 0.01])):  # noqa: B008
+    def audit(step, *rest, ends=iter([0.01, 0.9, 0.9, 0.01]), **options):  # noqa: B008
         upper = next(ends)
         interval = Interval(0.0, upper, 0.95, "held-out", 0)
         return LeakageBound(upper, 0.0, interval, 90, 90, "mlp", 0.5, 0.5, 0.5, 1.0), upper
@@ -237,7 +319,7 @@ def test_it_says_what_share_of_the_budget_was_used(met):
 def test_without_a_number_of_epochs_it_goes_on_until_no_more_is_kept(monkeypatch):
     from privacyfunnel.learned import budget as mode
 
-    def audit(step, *rest):
+    def audit(step, *rest, **options):
         interval = Interval(0.0, 0.01, 0.95, "held-out", 0)
         return LeakageBound(0.01, 0.0, interval, 90, 90, "mlp", 0.5, 0.5, 0.5, 1.0), 0.01
 

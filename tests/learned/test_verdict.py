@@ -9,7 +9,7 @@ import pytest
 import privacyfunnel as pf
 from privacyfunnel.auditing import cross_fitted_bound, neural_network
 from privacyfunnel.errors import ConvergenceWarning, InvalidInputError
-from privacyfunnel.learned import Funnel, budget, funnel
+from privacyfunnel.learned import Funnel, funnel, judges
 from privacyfunnel.learned.training import TrainingStatus
 from privacyfunnel.learned.verdict import LEAST_KEPT, Guessed, Verdict, kept_apart
 
@@ -203,11 +203,11 @@ def test_many_classes_are_judged_by_randomised_trees(monkeypatch):
     """Boosting grows a tree a class: with forty, each audit of a search for a budget would take minutes."""
     asked = []
 
-    def strongest(adversaries, *pairs, original=budget.strongest_bound, **options):
+    def strongest(adversaries, *pairs, original=judges.strongest_bound, **options):
         asked.append([one.name for one in adversaries])
         return original(adversaries, *pairs, **options)
 
-    monkeypatch.setattr(budget, "strongest_bound", strongest)
+    monkeypatch.setattr(judges, "strongest_bound", strongest)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(800, 3)).astype(np.float32)
     for n_classes in (30, 31):

@@ -105,7 +105,7 @@ def _told(settings: dict[str, Any]) -> str:
 
 def budget_runs(scale: str) -> list[Run]:
     """Budget mode with its defaults, but for the size of networks."""
-    seeds = {"seed": range({"smoke": 1, "small": 2, "paper": 3}[scale])}
+    seeds = {"seed": range(1 if scale == "smoke" else 3)}
     left_out = ("epochs", "alpha")  # budget mode finds when to stop, and the price of the code
     found = []
     pictures = images.data("mnist", scale)
@@ -153,7 +153,7 @@ def find_budget(records: Sequence[Record], scale: str) -> Findings:
             claims.append(_kept(private, budget, found))
     notes = [
         "Budget mode keeps three tenths of the training records for adversaries of its own, and stops when "
-        "these find no more than the budget. Here judges have more records, and one draws fresh noise.",
+        "these find no more than the budget. Here judges have records of their own, and more of them.",
         *([judges(records)] if records else []),
     ]
     return Findings({"budget": table}, claims, {}, notes)

@@ -2,14 +2,16 @@
 
 The classifier inside training is no judge: its own Î(Z;Y) reads ten times too low, because the encoder learns
 to fool it. So some records are kept from the networks, and every few hundred steps new adversaries (trees, a
-network, a line) attack the codes of these records. Dual ascent moves the weight by what they find:
+line, a network, and one that draws codes anew) attack the codes of these records. Dual ascent moves the
+weight by what they find:
 
     log λ  ←  log λ + gain · log( upper end of the bound / target )
 
 More λ can leak more, when the encoder fools the classifier instead of forgetting Y; a controller that only
 raises λ would run away. When raising it does not help, training goes back to the least leaky weights and λ.
 Of the weights whose leakage was within the target, those with the best reconstruction are kept, if further
-records that had no part in choosing them confirm it; else less useful, safer ones.
+records that had no part in choosing them confirm it, before a judge that learns for longer and from more
+records; else less useful, safer ones.
 """
 
 from __future__ import annotations
@@ -25,17 +27,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..auditing.adversaries import (
-    Adversary,
-    LeakageBound,
-    fold_numbers,
-    logistic_regression,
-    neural_network,
-    strongest_bound,
-    trees_for,
-)
+from ..auditing.adversaries import LeakageBound, fold_numbers
 from ..auditing.adversaries.bounds import ONE_SIDED
 from ..errors import InvalidInputError
+from .judges import QUICK, THOROUGH, explained_variance, fresh_audit
 from .networks import scaling_of
 from .steps import AlternatingStep
 from .training import (
@@ -70,13 +65,12 @@ LEAST_RECORDS = 400
 # Steps between audits, at least; more where there would be over 16 audits, fewer where less than 8.
 STEPS_BETWEEN_AUDITS = 200
 MOST_AUDITS = 40  # where the number of epochs is open
-# Share of the target that the controller steers to: the verdict, on other records, has an error of its own.
+# Share of the target that the controller steers to: the verdict, on other records, has an error of its own,
+# and its judge, which learns for longer, finds about a sixth more.
 AIM = 0.8
 # Standard errors of a verdict's upper end: further ones on the same records have to be clearer (97.5 %,
 # 98.3 %).
 VERDICTS = (ONE_SIDED, 1.96, 2.13)
-# Codes that an adversary learns from at most.
-MOST_KNOWN = 10_000
 
 
 class BudgetStatus(Enum):
@@ -253,53 +247,6 @@ class Controller:
         return False
 
 
-def fresh_audit(
-    step: AlternatingStep,
-    x: Tensor,
-    classes: NDArray[np.intp],
-    known: NDArray[np.bool_],
-    fresh: NDArray[np.bool_],
-    noise: torch.Generator,
-    seed: int,
-    apart: NDArray[np.bool_] | None = None,
-    z: float = ONE_SIDED,
-    adversaries: Sequence[Adversary] | None = None,
-) -> tuple[LeakageBound, float]:
-    """What new adversaries find in new codes of the `fresh` records: the bound with the highest upper end.
-
-    Of trees, a network and a line, if none are named.
-
-    See `strongest_bound`, which it shares with the audit; the noise of the codes is new.
-    """
-    rows = np.random.default_rng(seed).permutation(np.flatnonzero(known))[:MOST_KNOWN]
-    # In this order: each part takes its noise from one generator.
-    parts = [rows, np.flatnonzero(fresh), *([] if apart is None else [np.flatnonzero(apart)])]
-    pairs = [(release(step, x, some, noise).cpu().numpy(), classes[some]) for some in parts]
-    if adversaries is None:
-        adversaries = (trees_for(int(classes.max()) + 1, seed), neural_network(seed), logistic_regression())
-    worst = strongest_bound(adversaries, *pairs, z=z)
-    return worst, worst.upper_end(z)
-
-
-def release(step: AlternatingStep, x: Tensor, rows: NDArray[np.intp], noise: torch.Generator) -> Tensor:
-    """New codes of these records."""
-    with torch.inference_mode():
-        loc, log_scale = step.modules["encoder"](x[torch.from_numpy(rows).to(x.device)])
-        codes: Tensor = loc + log_scale.exp() * step.latent.noise(tuple(loc.shape), noise, loc.device)
-    return codes
-
-
-def explained_variance(
-    step: AlternatingStep, x: Tensor, rows: NDArray[np.intp], mean: Tensor, noise: torch.Generator
-) -> float:
-    """Share of these records' squared distance from the mean record that their reconstruction removes."""
-    records = x[torch.from_numpy(rows).to(x.device)]
-    with torch.inference_mode():
-        rebuilt = step.likelihood.mean(step.modules["decoder"](release(step, x, rows, noise)))
-        left, whole = (rebuilt - records).square().mean(), (mean - records).square().mean()
-    return 1 - float(left / whole) if whole > 0 else 0.0
-
-
 @dataclass(eq=False)
 class _Saved:
     """Weights and optimisers as they were at an audit."""
@@ -429,7 +376,9 @@ def train_within_budget(
         )
         if progress.status in (TrainingStatus.DIVERGED, TrainingStatus.INTERRUPTED):
             break
-        bound, upper = fresh_audit(step, x, classes, learning, audited, noise, seed + len(search.trace))
+        bound, upper = fresh_audit(
+            step, x, classes, learning, audited, noise, seed + len(search.trace), redrawing=QUICK
+        )
         # A judge of few records finds less than the classifier, which has learned since the beginning.
         training = progress.history[-1]["leakage"]
         upper = max(upper, training)
@@ -439,12 +388,12 @@ def train_within_budget(
         if checkpoint is not None:
             draws = {"generator": generator.get_state(), "noise": noise.get_state()}
             search.write(checkpoint, fingerprint, step, progress, draws)
-    # Nothing was audited when training was stopped at once: the verdict is about the weights as they are.
-    candidates: Sequence[_Saved | None] = _spread(search.within) or [search.least]
     kept, bound, upper = _choose(
-        candidates,
+        search,
         step,
-        lambda z: fresh_audit(step, x, classes, ~confirming, confirming, noise, seed, audited, z),
+        lambda z: fresh_audit(
+            step, x, classes, ~confirming, confirming, noise, seed, audited, z, redrawing=THOROUGH
+        ),
         max_leakage,
     )
     if kept is not None and progress.status in (TrainingStatus.FINISHED, TrainingStatus.COLLAPSED):
@@ -465,27 +414,31 @@ def set_leakage_weight(step: AlternatingStep, weight: float) -> None:
     step.weights = replace(step.weights, leakage_weight=weight)
 
 
-def _spread(within: list[_Saved]) -> list[_Saved]:
-    """As many as there are verdicts, from the best reconstruction to the least leakage."""
-    ordered = sorted(within, key=lambda saved: saved.audit.reconstruction)
-    n = min(len(ordered), len(VERDICTS))
-    return [ordered[round(i)] for i in np.linspace(0, len(ordered) - 1, n)]
-
-
 def _choose(
-    candidates: Sequence[_Saved | None],
+    search: _Search,
     step: AlternatingStep,
     audit: Callable[[float], tuple[LeakageBound, float]],
     target: float,
 ) -> tuple[_Saved | None, LeakageBound, float]:
-    """Restore the first candidate that an audit clears, else the last; its bound and upper end."""
-    for attempt, saved in enumerate(candidates):
+    """Restore the first candidate that an audit clears, else the last; its bound and upper end.
+
+    The first is the one that keeps most. The judge of the verdict may find more than those while training
+    did: next is the one that keeps most where as many times more would be within the target, at last the
+    safest.
+    """
+    left = sorted(search.within, key=lambda saved: saved.audit.reconstruction)
+    # Nothing was audited when training was stopped at once: the verdict is about the weights as they are.
+    saved = left[0] if left else search.least
+    for attempt, z in enumerate(VERDICTS):
         if saved is not None:
             saved.restore(step)
-        bound, upper = audit(VERDICTS[attempt])
+        bound, upper = audit(z)
         upper = upper if saved is None else max(upper, saved.audit.training)
-        if upper <= target or saved is candidates[-1]:
+        left = left[1 + left.index(saved) :] if saved in left else []
+        if upper <= target or saved is None or not left:
             break
+        likely = [one for one in left if upper * one.audit.upper <= target * saved.audit.upper]
+        saved = left[-1] if attempt + 2 == len(VERDICTS) or not likely else likely[0]
     return saved, bound, upper
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..auditing.adversaries import LeakageBound, fold_numbers, logistic_regression
-from .budget import USELESS_BELOW, explained_variance, fresh_audit
+from .budget import USELESS_BELOW
+from .judges import explained_variance, fresh_audit
 from .steps import AlternatingStep
 
 # Records that a verdict needs, and more than which would not sharpen it.
