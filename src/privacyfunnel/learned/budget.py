@@ -66,7 +66,7 @@ LEAST_RECORDS = 400
 STEPS_BETWEEN_AUDITS = 200
 MOST_AUDITS = 40  # where the number of epochs is open
 # Share of the target that the controller steers to: the verdict, on other records, has an error of its own,
-# and its judge, which learns for longer, finds about a sixth more.
+# and its judge, which learns for longer, finds about a fifth more.
 AIM = 0.8
 # Standard errors of a verdict's upper end: further ones on the same records have to be clearer (97.5 %,
 # 98.3 %).
