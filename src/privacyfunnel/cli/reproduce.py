@@ -29,8 +29,8 @@ def reproduce(
         str,
         typer.Option(
             metavar="smoke|small|paper",
-            help="A minute to see that it runs; all of it in about five hours on two cores; or the paper's "
-            "grids, epochs and seeds, which take weeks.",
+            help="A minute to see that it runs; all of it in about five and a half hours on two cores; or "
+            "the paper's grids, epochs and seeds, which take weeks.",
         ),
     ] = "small",
     output: Annotated[
