@@ -393,7 +393,7 @@ X50, Y50 = RNG.normal(size=(50, 2)), RNG.integers(0, 2, 50)
         (X50, {"private": Y50}, {"max_leakage": 0.3, "leakage": "success"}, "leaves nothing to be certified"),
         (X50, {"private": Y50}, {"n_cells": 1}, "at least 2"),
         (X50, {"private": Y50}, {"confidence": 95}, "between 0 and 1"),
-        (pd.DataFrame({"a": ["x"] * 50, "b": 1}), {"private": Y50}, {}, "has one value alone"),
+        (pd.DataFrame({"a": ["x"] * 50, "b": 1}), {"private": Y50}, {}, "no column tells records apart"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(X, given, settings, words):

@@ -152,8 +152,9 @@ class CertifiedFunnel(PrivateAtFit, BaseEstimator):  # type: ignore[misc]
         reader = read.reader(shaping)
         if not reader.n_features:
             raise InvalidInputError(
-                "fit: every column that can be released has one value alone among the records that make the "
-                "rule, so that there is nothing to sort people by; pass a column that varies."
+                "fit: no column tells records apart, for none has two values that 10 of the "
+                f"{len(shaping):,} records share from which the rule is made; pass a column that varies, "
+                "more records, or put values into groups."
             )
         if isinstance(reader, ArrayReader) and len(reader.shape) > 1:
             plan = replace(plan, shape=reader.shape)

@@ -311,13 +311,7 @@ class Read:
         if not is_frame(self.X):
             return ArrayReader.of(self.X)
         drop = self.unreleased | dict.fromkeys(self.target, "it is the task")
-        found = FrameReader(TableSchema.read(taken(self.X, rows), drop=drop))
-        if not found.n_features:
-            raise InvalidInputError(
-                f"X: no column tells records apart, for none has two values that 10 of the {len(rows):,} "
-                "records share from which the rule is made; pass more records, or put values into groups."
-            )
-        return found
+        return FrameReader(TableSchema.read(taken(self.X, rows), drop=drop))
 
     def material(self, reader: Reader, rows: IntArray) -> Material:
         t = None if self.task is None else self.task.y[rows]

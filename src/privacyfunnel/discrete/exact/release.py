@@ -54,7 +54,7 @@ def kept_to(target: Target, problem: Problem, p: Channel, fullest: Channel | Non
     """
     utility, leakage = evaluate(problem, p)
     excess = target.excess(utility, leakage)
-    if excess <= (ROUND_OFF if target.value == 0.0 else 0.0):
+    if excess <= (ROUND_OFF if target.value <= ROUND_OFF else 0.0):  # such a limit is 0 but for rounding
         return p
     other: Channel = np.ones((problem.n_x, 1))
     if target.kind == "min_utility":
